@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Total order of one group as one node sees it.
+ *
+ * Paper: "Spindle: Techniques for Optimizing Atomic Multicast on RDMA",
+ * sections 2.1 (round-robin order), 2.4 (predicates), 3.2 (opportunistic
+ * batching) and 3.3 (null-sends). Nulls here are a promise of rounds and take
+ * no ring space.
+ */
+#include "order.h"
+
+/**
+ * sp_tx_init() - make an own lane ready to send
+ * @tx: the lane's sending side
+ * @desc: its ring of descriptors, in the own slab
+ * @depth: length of it, a power of two
+ * @window: bytes of the lane's ring, a power of two
+ * @rank: rank of the lane among the senders
+ * @senders: number of senders
+ */
+void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
+		u32 rank, u32 senders)
+{
+	memset(tx, 0, sizeof(*tx));
+	tx->desc = desc;
+	tx->depth = depth;
+	tx->units = window >> SP_UNIT_SHIFT;
+	tx->rank = rank;
+	tx->senders = senders;
+}
+
+/**
+ * sp_tx_space() - look for room for one message
+ * @tx: the lane's sending side
+ * @len: length of the message
+ * @off: where it will start, in bytes from the start of the ring
+ *
+ * The ring is mapped twice back to back: a message that begins near its end
+ * goes on without a break. One descriptor is kept for SP_DESC_FIN.
+ *
+ * Return: 0; -EAGAIN when peers must consume first; -EMSGSIZE when it can
+ * never fit; -EPIPE after SP_DESC_FIN.
+ */
+int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off)
+{
+	u32 need = sp_units(len);
+
+	if (tx->fin)
+		return -EPIPE;
+	if (need > tx->units)
+		return -EMSGSIZE;
+	if (tx->now.count - tx->freed >= tx->depth - 1)
+		return -EAGAIN;
+	if (tx->now.tail - tx->head + need > tx->units)
+		return -EAGAIN;
+	*off = (tx->now.tail & (tx->units - 1)) << SP_UNIT_SHIFT;
+	return 0;
+}
+
+/**
+ * sp_tx_commit() - give the next turn to a message whose bytes are in the ring
+ * @tx: the lane's sending side; sp_tx_space() said 0, or SP_DESC_FIN is set
+ * @len: length of the message
+ * @flags: SP_DESC_*
+ */
+void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags)
+{
+	struct sp_desc *d = &tx->desc[tx->now.count & (tx->depth - 1)];
+
+	d->index = (u32)tx->now.round;
+	d->len = len;
+	d->pos = (u32)tx->now.tail;
+	d->flags = flags;
+	tx->now.tail += sp_units(len);
+	tx->now.pad = len ? sp_units(len) * SP_UNIT - len : tx->now.pad;
+	tx->now.round++;
+	tx->now.count++;
+	if (flags & SP_DESC_FIN)
+		tx->fin = true;
+}
+
+/**
+ * sp_tx_nulls() - promise that all turns below a round that are not taken
+ * stay empty
+ * @tx: the lane's sending side
+ * @round: the round, from sp_order_null_target()
+ *
+ * Return: how many turns were given up.
+ */
+u64 sp_tx_nulls(struct sp_tx *tx, u64 round)
+{
+	u64 nulls;
+
+	if (round <= tx->now.round)
+		return 0;
+	nulls = round - tx->now.round;
+	tx->now.round = round;
+	return nulls;
+}
+
+/**
+ * sp_tx_free() - take back ring space and descriptors
+ * @tx: the lane's sending side
+ * @consumed: every node's readers have consumed up to here
+ * @completed: descriptors whose work requests have completed to every peer;
+ *	a request may read its source again until then
+ *
+ * Return: true when something was freed.
+ */
+bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed)
+{
+	u64 was = tx->freed;
+	/* Indices of unfreed messages lie at most the window's rounds back. */
+	u64 index = tx->now.round;
+
+	while (tx->freed < tx->now.count && tx->freed < completed) {
+		const struct sp_desc *d = &tx->desc[tx->freed & (tx->depth - 1)];
+
+		index = sp_extend32(tx->now.round, d->index);
+		if (sp_seq(index, tx->senders, tx->rank) > consumed)
+			break;
+		tx->head += sp_units(d->len);
+		tx->freed++;
+	}
+	return tx->freed != was;
+}
+
+/* Split [from, from + n) of a ring with @size entries where it wraps. */
+static void sp_split(struct sp_seg seg[2], u64 from, u64 n, u32 size, u32 each)
+{
+	u32 start = from & (size - 1);
+	u32 first = min_t(u64, n, size - start);
+
+	seg[0].off = start * each;
+	seg[0].len = first * each;
+	seg[1].off = 0;
+	seg[1].len = (n - first) * each;
+}
+
+/**
+ * sp_tx_run() - what to push so that a peer knows a lane up to a point
+ * @from: how far the lane was pushed to that peer
+ * @to: how far it has come
+ * @depth: descriptors of the lane
+ * @units: units of its ring
+ * @run: the stretches, in the order they are to be posted
+ *
+ * Everything committed since is one contiguous run, two where it wraps (paper,
+ * section 3.2); the unused end of its last unit is left out.
+ *
+ * Return: true when there is anything to push, if only a new round.
+ */
+bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
+	       u32 depth, u32 units, struct sp_run *run)
+{
+	sp_split(run->bytes, from->tail, to->tail - from->tail, units, SP_UNIT);
+	if (run->bytes[1].len)
+		run->bytes[1].len -= to->pad;
+	else if (run->bytes[0].len)
+		run->bytes[0].len -= to->pad;
+	sp_split(run->desc, from->count, to->count - from->count, depth,
+		 sizeof(struct sp_desc));
+	return from->round != to->round;
+}
+
+/**
+ * sp_order_init() - begin a view
+ * @o: the order; the caller has set the pointers, the sizes, @o->self,
+ *	@o->epoch and each lane's node, lane and desc
+ */
+void sp_order_init(struct sp_order *o)
+{
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		struct sp_lane *lane = &o->lanes[i];
+
+		memset(&lane->now, 0, sizeof(lane->now));
+		lane->freed = 0;
+		lane->head = 0;
+		lane->taken = 0;
+	}
+	for (i = 0; i < o->nnodes; i++) {
+		o->nodes[i].received = -1;
+		o->nodes[i].consumed = -1;
+	}
+	o->delivered = -1;
+	o->published = 0;
+	o->released = 0;
+	o->fins = 0;
+	o->messages = 0;
+	o->nulls = 0;
+}
+
+/*
+ * No lane can be further than this. A round above the last consumed one holds
+ * at least one message (nobody promises a null beyond somebody's message), a
+ * message beyond what this node consumed keeps its descriptor, and a lane has
+ * only so many of these.
+ */
+static u64 sp_round_limit(const struct sp_order *o)
+{
+	u64 base = (u64)(sp_order_consumed(o) + 1) / o->nlanes;
+
+	return base + (u64)o->nlanes * o->depth + 2;
+}
+
+/**
+ * sp_order_own() - note how far an own lane has come
+ * @o: the order
+ * @rank: rank of the lane
+ * @now: copy of the lane's point, taken under its lock
+ */
+void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
+{
+	o->lanes[rank].now = *now;
+}
+
+/**
+ * sp_order_take() - receive predicate: take all that is new of a peer's lane
+ * @o: the order
+ * @rank: rank of the lane
+ * @word: its progress word, from a cell that held together
+ * @ring: the lane's descriptors in the replica, which the peer writes
+ *
+ * Reads each new descriptor once, into private memory, and believes none: a
+ * length, place or index that no correct peer can write makes the peer faulty.
+ *
+ * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
+ */
+int sp_order_take(struct sp_order *o, u32 rank, u64 word,
+		  const struct sp_desc *ring)
+{
+	struct sp_lane *lane = &o->lanes[rank];
+	u64 round = sp_extend32(lane->now.round, sp_progress_round(word));
+	u64 count = sp_extend32(lane->now.count, sp_progress_count(word));
+	struct sp_point now = lane->now;
+	u64 next_index;
+
+	if (round == now.round && count == now.count)
+		return 0;
+	if (round < now.round || round > sp_round_limit(o) ||
+	    count < now.count || count - lane->freed > o->depth ||
+	    count - now.count > round - now.round)
+		return -EPROTO;
+
+	next_index = now.round;
+	for (; now.count < count; now.count++) {
+		const struct sp_desc *src = &ring[now.count & (o->depth - 1)];
+		struct sp_desc *d = &lane->desc[now.count & (o->depth - 1)];
+		u64 index;
+
+		d->index = READ_ONCE(src->index);
+		d->len = READ_ONCE(src->len);
+		d->pos = READ_ONCE(src->pos);
+		d->flags = READ_ONCE(src->flags);
+		index = sp_extend32(next_index, d->index);
+		if (index < next_index || index >= round ||
+		    d->len > o->max_len || d->pos != (u32)now.tail ||
+		    (d->flags & ~SP_DESC_ALL) ||
+		    now.tail - lane->head + sp_units(d->len) > o->units)
+			return -EPROTO;
+		now.tail += sp_units(d->len);
+		next_index = index + 1;
+	}
+	now.round = round;
+	lane->now = now;
+	return 1;
+}
+
+/**
+ * sp_order_row() - note a peer's acknowledgements
+ * @o: the order
+ * @node: rank of the node
+ * @received: its received_num
+ * @consumed: what its readers consumed
+ *
+ * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
+ */
+int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
+{
+	struct sp_node_seen *seen = &o->nodes[node];
+
+	if (received == seen->received && consumed == seen->consumed)
+		return 0;
+	/* Nothing is delivered anywhere before this node has received it. */
+	if (received < seen->received || consumed < seen->consumed ||
+	    consumed > o->nodes[o->self].received ||
+	    received >= sp_seq(sp_round_limit(o), o->nlanes, 0))
+		return -EPROTO;
+	seen->received = received;
+	seen->consumed = consumed;
+	return 1;
+}
+
+/**
+ * sp_order_null_target() - null rule: the round an own lane should reach
+ * @o: the order, with the own lanes noted
+ * @rank: rank of the own lane
+ *
+ * A lane must not hold up a turn that comes before somebody's message (paper,
+ * section 3.3): before lane j's last turn n_j - 1 stand lane i's turns below
+ * n_j when i < j, below n_j - 1 when i > j. All other lanes count, those of
+ * the own node too: over remote ones only, a silent lane and an active one on
+ * the same node stall.
+ *
+ * Return: the round; not above the lane's own when there is nothing to do.
+ */
+u64 sp_order_null_target(const struct sp_order *o, u32 rank)
+{
+	u64 target = 0;
+	u32 j;
+
+	for (j = 0; j < o->nlanes; j++) {
+		u64 n = o->lanes[j].now.round;
+
+		if (j == rank || !n)
+			continue;
+		target = max(target, rank < j ? n : n - 1);
+	}
+	return target;
+}
+
+/**
+ * sp_order_advance() - compute this node's received_num
+ * @o: the order
+ *
+ * received_num = m * S + r - 1, with m the least number of turns received
+ * from any lane and r the first rank that has no more than that.
+ *
+ * Return: true when it moved.
+ */
+bool sp_order_advance(struct sp_order *o)
+{
+	u64 least = o->lanes[0].now.round;
+	u32 first = 0;
+	s64 received;
+	u32 i;
+
+	for (i = 1; i < o->nlanes; i++) {
+		if (o->lanes[i].now.round < least) {
+			least = o->lanes[i].now.round;
+			first = i;
+		}
+	}
+	received = sp_seq(least, o->nlanes, first) - 1;
+	if (received == o->nodes[o->self].received)
+		return false;
+	o->nodes[o->self].received = received;
+	return true;
+}
+
+/**
+ * sp_order_deliver() - delivery predicate: publish all that became stable
+ * @o: the order
+ *
+ * A turn is deliverable when every node has received it. The log has room: a
+ * message stays in it only as long as it holds its descriptor.
+ *
+ * Return: how many entries were added to the log.
+ */
+u32 sp_order_deliver(struct sp_order *o)
+{
+	s64 stable = o->nodes[0].received;
+	u64 before = o->published;
+	u32 rank;
+	u64 index;
+	s64 seq;
+	u32 i;
+
+	for (i = 1; i < o->nnodes; i++)
+		stable = min(stable, o->nodes[i].received);
+	if (stable <= o->delivered)
+		return 0;
+
+	seq = o->delivered + 1;
+	index = (u64)seq / o->nlanes;
+	rank = (u64)seq % o->nlanes;
+	for (; seq <= stable; seq++) {
+		struct sp_lane *lane = &o->lanes[rank];
+		const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
+
+		if (lane->taken < lane->now.count && d->index == (u32)index) {
+			struct sp_log *log;
+
+			log = &o->log[o->published & (o->log_size - 1)];
+			log->seq = seq;
+			log->lane = rank;
+			log->pos = d->pos & (o->units - 1);
+			log->len = d->len;
+			log->flags = d->flags;
+			lane->taken++;
+			o->published++;
+			if (d->flags & SP_DESC_FIN)
+				o->fins++;
+			else
+				o->messages++;
+		} else {
+			o->nulls++;
+		}
+		if (++rank == o->nlanes) {
+			rank = 0;
+			index++;
+		}
+	}
+	o->delivered = stable;
+	return o->published - before;
+}
+
+/**
+ * sp_order_release() - note what the local readers have consumed
+ * @o: the order
+ * @upto: entries of the log, counted from the first, that no local reader
+ *	needs any longer; at most @o->published
+ *
+ * Return: true when that frees anything.
+ */
+bool sp_order_release(struct sp_order *o, u64 upto)
+{
+	u64 was = o->released;
+
+	for (; o->released < upto; o->released++) {
+		const struct sp_log *log = &o->log[o->released & (o->log_size - 1)];
+		struct sp_lane *lane = &o->lanes[log->lane];
+
+		lane->head += sp_units(log->len);
+		lane->freed++;
+	}
+	o->nodes[o->self].consumed = sp_order_consumed(o);
+	return o->released != was;
+}
+
+/**
+ * sp_order_consumed() - what this node's readers have consumed
+ * @o: the order
+ *
+ * Return: every turn up to it was consumed, or was a null.
+ */
+s64 sp_order_consumed(const struct sp_order *o)
+{
+	if (o->released == o->published)
+		return o->delivered;
+	return o->log[o->released & (o->log_size - 1)].seq - 1;
+}
+
+/**
+ * sp_order_quiet() - is everything that was received delivered
+ * @o: the order
+ *
+ * Return: true when this node waits for nobody's acknowledgement.
+ */
+bool sp_order_quiet(const struct sp_order *o)
+{
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++)
+		if (o->lanes[i].taken != o->lanes[i].now.count)
+			return false;
+	return true;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Total order of one group as one node sees it: send, receive and delivery
+ * predicates (Spindle paper, sections 2.4, 3.2 and 3.3) as pure code.
+ *
+ * The caller owns all memory and all locks. &struct sp_tx belongs to a lane's
+ * sender and is touched under that lane's lock; &struct sp_order belongs to
+ * the engine. What passes between them goes by value: sp_tx_snapshot().
+ */
+#ifndef SPINDLE_CORE_ORDER_H
+#define SPINDLE_CORE_ORDER_H
+
+#include "seq.h"
+#include "sst.h"
+
+/**
+ * struct sp_point - how far a lane has come
+ * @round: turns taken or promised, nulls counted
+ * @count: descriptors written
+ * @tail: units of ring taken
+ * @pad: bytes at the end of the last unit that hold nothing
+ */
+struct sp_point {
+	u64 round;
+	u64 count;
+	u64 tail;
+	u32 pad;
+};
+
+/**
+ * struct sp_tx - the sending side of an own lane
+ * @now: how far it has come
+ * @freed: descriptors whose messages need not be kept any longer
+ * @head: units of ring likewise
+ * @desc: ring of descriptors, in the own slab, where no program can write
+ * @depth: its length, a power of two
+ * @units: units of the lane's ring, a power of two
+ * @rank: rank of the lane among the senders
+ * @senders: number of senders
+ * @fin: nothing more is sent
+ */
+struct sp_tx {
+	struct sp_point now;
+	u64 freed;
+	u64 head;
+	struct sp_desc *desc;
+	u32 depth;
+	u32 units;
+	u32 rank;
+	u32 senders;
+	bool fin;
+};
+
+/* Stretches of a lane to push: at most two of bytes, two of descriptors. */
+struct sp_seg {
+	u32 off;	/* bytes from the start of the ring */
+	u32 len;	/* bytes; 0: nothing */
+};
+
+struct sp_run {
+	struct sp_seg bytes[2];
+	struct sp_seg desc[2];
+};
+
+/**
+ * struct sp_lane - the receiving side of a lane
+ * @node: node that owns it
+ * @lane: its number among that node's lanes
+ * @now: how far it has come, as received
+ * @freed: descriptors whose messages all local readers have consumed
+ * @head: units of ring likewise
+ * @taken: descriptors delivered
+ * @desc: private ring of checked descriptors; an own lane's are its own
+ */
+struct sp_lane {
+	u32 node;
+	u32 lane;
+	struct sp_point now;
+	u64 freed;
+	u64 head;
+	u64 taken;
+	struct sp_desc *desc;
+};
+
+/**
+ * struct sp_node_seen - what a node's row said last
+ * @received: its received_num
+ * @consumed: everything up to it was consumed by its readers
+ */
+struct sp_node_seen {
+	s64 received;
+	s64 consumed;
+};
+
+/**
+ * struct sp_log - a delivered message
+ * @seq: its place in the order
+ * @lane: sender's rank among the senders
+ * @pos: where it starts in that lane's ring, in units, reduced
+ * @len: bytes
+ * @flags: SP_DESC_*
+ */
+struct sp_log {
+	s64 seq;
+	u32 lane;
+	u32 pos;
+	u32 len;
+	u32 flags;
+};
+
+/**
+ * struct sp_order - order of one group on one node
+ * @lanes: the senders, by rank
+ * @nodes: the nodes, by rank
+ * @log: ring of delivered messages that a local reader still needs
+ * @nlanes: number of senders, at least 1
+ * @nnodes: number of nodes
+ * @self: this node
+ * @depth: descriptors of a lane, a power of two
+ * @units: units of a lane's ring, a power of two
+ * @max_len: largest message, bytes
+ * @log_size: length of @log: a power of two, at least @nlanes * @depth
+ * @epoch: the view's epoch
+ * @delivered: every turn up to it was delivered here
+ * @published: messages put into @log so far
+ * @released: messages of it that all local readers have consumed
+ * @fins: lanes whose last message was delivered
+ * @messages: messages delivered, without SP_DESC_FIN ones
+ * @nulls: turns delivered without a message
+ */
+struct sp_order {
+	struct sp_lane *lanes;
+	struct sp_node_seen *nodes;
+	struct sp_log *log;
+	u32 nlanes;
+	u32 nnodes;
+	u32 self;
+	u32 depth;
+	u32 units;
+	u32 max_len;
+	u32 log_size;
+	u64 epoch;
+	s64 delivered;
+	u64 published;
+	u64 released;
+	u32 fins;
+	u64 messages;
+	u64 nulls;
+};
+
+/* The sender's side: under the lane's lock. */
+void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
+		u32 rank, u32 senders);
+int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off);
+void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
+u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
+bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
+bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
+	       u32 depth, u32 units, struct sp_run *run);
+
+/* The engine's side. */
+void sp_order_init(struct sp_order *o);
+void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now);
+int sp_order_take(struct sp_order *o, u32 rank, u64 word,
+		  const struct sp_desc *ring);
+int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed);
+u64 sp_order_null_target(const struct sp_order *o, u32 rank);
+bool sp_order_advance(struct sp_order *o);
+u32 sp_order_deliver(struct sp_order *o);
+bool sp_order_release(struct sp_order *o, u64 upto);
+s64 sp_order_consumed(const struct sp_order *o);
+bool sp_order_quiet(const struct sp_order *o);
+
+#endif /* SPINDLE_CORE_ORDER_H */

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The shared state table's layout and the check of its cells. */
+#include "sst.h"
+
+/**
+ * sp_layout_init() - lay out a slab
+ * @lay: the layout
+ * @lanes: lanes of the node that owns the slab
+ * @depth: descriptors of a lane, a power of two
+ * @window: bytes of a lane's ring, a power of two
+ * @chunk: the rings begin at a multiple of this, a power of two
+ *
+ * All nodes of a group come to the same layout from the same configuration.
+ */
+void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
+		    u32 chunk)
+{
+	lay->lanes = lanes;
+	lay->depth = depth;
+	lay->window = window;
+	lay->row_bytes = (SP_CELL_LANES + lanes) * sizeof(struct sp_cell);
+	lay->desc_off = ALIGN(2 * lay->row_bytes, SP_UNIT);
+	lay->ring_off = ALIGN(lay->desc_off +
+			      lanes * depth * (u32)sizeof(struct sp_desc), chunk);
+	lay->size = (u64)lay->ring_off + (u64)lanes * window;
+}
+
+/**
+ * sp_mix() - the check of a cell
+ * @value: the counter
+ * @epoch: epoch of its view
+ *
+ * Every bit of the result depends on every bit of both (a 64-bit finalizer of
+ * two multiply-and-fold steps), so that bytes of two different pairs, mixed
+ * in any order, agree with a chance of about 2^-64. Never 0 together with the
+ * value 0, so that a zeroed cell is nothing.
+ *
+ * Return: the check.
+ */
+u64 sp_mix(u64 value, u64 epoch)
+{
+	u64 x = value + 0x9e3779b97f4a7c15ull * (epoch + 1);
+
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
+	x ^= x >> 32;
+	return x ? x : 1;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The shared state table: what lies where in a node's slab, and how a counter
+ * that a peer polls is written and read.
+ *
+ * A *slab* is what one node owns in a group: its row of cells, and for each of
+ * its lanes a ring of descriptors and a ring of bytes. Every node holds a
+ * replica of every slab. Only the owner's node writes a slab: in its own
+ * memory with plain stores, in the others' with RDMA writes.
+ *
+ *   writer                  reader                  paired by
+ *   ----------------------  ----------------------  --------------------------
+ *   row cells: owner's      every peer's engine     value and check, below;
+ *   engine, by RDMA                                 sp_read_barrier() after it
+ *   descriptors, bytes:     receive predicate,      posted before the progress
+ *   owner, by RDMA          then the node's readers cell on the same QP
+ */
+#ifndef SPINDLE_CORE_SST_H
+#define SPINDLE_CORE_SST_H
+
+#include "env.h"
+
+#define SP_UNIT_SHIFT	6
+#define SP_UNIT		(1U << SP_UNIT_SHIFT)	/* bytes of ring are handed out so */
+
+/**
+ * struct sp_cell - a counter that peers poll
+ * @value: the counter
+ * @check: sp_mix() of it and the view's epoch
+ *
+ * An RDMA write of sixteen bytes need not land as one. A reader takes the pair
+ * for news only when the check holds; a torn pair is no news until the rest of
+ * it has landed. A plain complement would not do: a torn value and a torn
+ * complement can agree.
+ */
+struct sp_cell {
+	u64 value;
+	u64 check;
+};
+
+/* The cells of a row. Banked by the parity of the view's number. */
+enum sp_cell_index {
+	SP_CELL_VIEW,		/* number of the view this row speaks of */
+	SP_CELL_RECEIVED,	/* received_num + 1 */
+	SP_CELL_CONSUMED,	/* consumed + 1 */
+	SP_CELL_SLEEP,		/* odd: the engine is about to sleep on the group */
+	SP_CELL_RESERVED = 7,
+	SP_CELL_LANES,		/* the progress words, one a lane */
+};
+
+/**
+ * struct sp_desc - what the kernel says of one message
+ * @index: the turn it takes, low half
+ * @len: its length in bytes
+ * @pos: where it starts in the lane's ring, in units, not reduced; low half
+ * @flags: SP_DESC_*
+ */
+struct sp_desc {
+	u32 index;
+	u32 len;
+	u32 pos;
+	u32 flags;
+};
+
+#define SP_DESC_FIN	(1U << 0)	/* the lane's last: nothing follows */
+#define SP_DESC_ALL	SP_DESC_FIN
+
+/**
+ * struct sp_layout - where things are in a slab
+ * @lanes: lanes of the node that owns it
+ * @depth: descriptors of a lane, a power of two
+ * @window: bytes of a lane's ring, a power of two
+ * @row_bytes: one bank of the row
+ * @desc_off: offset of the first lane's descriptors; the others follow
+ * @ring_off: offset of the first lane's ring; the others follow
+ * @size: bytes in all
+ *
+ * The rings begin at a multiple of the chunk given to sp_layout_init().
+ */
+struct sp_layout {
+	u32 lanes;
+	u32 depth;
+	u32 window;
+	u32 row_bytes;
+	u32 desc_off;
+	u32 ring_off;
+	u64 size;
+};
+
+#define SP_ROW_MAX	1024U	/* one bank; it travels in one write */
+
+void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
+		    u32 chunk);
+u64 sp_mix(u64 value, u64 epoch);
+
+static inline u64 sp_layout_row(const struct sp_layout *lay, u64 view)
+{
+	return (view & 1) * lay->row_bytes;
+}
+
+static inline u64 sp_layout_desc(const struct sp_layout *lay, u32 lane)
+{
+	return lay->desc_off + (u64)lane * lay->depth * sizeof(struct sp_desc);
+}
+
+static inline u64 sp_layout_ring(const struct sp_layout *lay, u32 lane)
+{
+	return lay->ring_off + (u64)lane * lay->window;
+}
+
+/**
+ * sp_cell_set() - fill a cell
+ * @cell: the cell, in memory that nobody polls yet
+ * @value: the counter
+ * @epoch: epoch of the view it belongs to
+ */
+static inline void sp_cell_set(struct sp_cell *cell, u64 value, u64 epoch)
+{
+	cell->value = value;
+	cell->check = sp_mix(value, epoch);
+}
+
+/**
+ * sp_cell_get() - poll a cell
+ * @cell: the cell, in memory that a peer writes at any time
+ * @epoch: epoch of the view it should belong to
+ * @value: where the counter goes
+ *
+ * Whatever the owner posted before the cell may be read after this said true:
+ * the barrier here pairs with the order of writes of one QP.
+ *
+ * Return: true when the cell held together.
+ */
+static inline bool sp_cell_get(const struct sp_cell *cell, u64 epoch, u64 *value)
+{
+	u64 v = READ_ONCE(cell->value);
+	u64 check = READ_ONCE(cell->check);
+
+	if (check != sp_mix(v, epoch))
+		return false;
+	sp_read_barrier();
+	*value = v;
+	return true;
+}
+
+/* The progress word: low halves of the rounds promised and the descriptors. */
+static inline u64 sp_progress(u64 round, u64 count)
+{
+	return (u64)(u32)round << 32 | (u32)count;
+}
+
+static inline u32 sp_progress_round(u64 word)
+{
+	return word >> 32;
+}
+
+static inline u32 sp_progress_count(u64 word)
+{
+	return (u32)word;
+}
+
+/* Units of ring that a message takes. */
+static inline u32 sp_units(u32 len)
+{
+	return (len >> SP_UNIT_SHIFT) + !!(len & (SP_UNIT - 1));
+}
+
+#endif /* SPINDLE_CORE_SST_H */
