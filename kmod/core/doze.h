@@ -30,7 +30,8 @@ enum sp_doze_state {
 
 /**
  * struct sp_doze - the sleeper's half
- * @state: how awake
+ * @state: how awake; programs on the own node read it too, to see whether what
+ *	they did needs a kick
  * @epoch: the flag's value
  */
 struct sp_doze {
@@ -48,7 +49,7 @@ static inline bool sp_doze_wake(struct sp_doze *d)
 {
 	if (d->state == SP_AWAKE)
 		return false;
-	d->state = SP_AWAKE;
+	WRITE_ONCE(d->state, SP_AWAKE);
 	d->epoch++;
 	return true;
 }
@@ -61,7 +62,7 @@ static inline bool sp_doze_wake(struct sp_doze *d)
  */
 static inline void sp_doze_begin(struct sp_doze *d)
 {
-	d->state = SP_DOZING;
+	WRITE_ONCE(d->state, SP_DOZING);
 	d->epoch++;
 }
 
@@ -76,7 +77,7 @@ static inline bool sp_doze_look(struct sp_doze *d, bool landed)
 {
 	if (d->state != SP_DOZING || !landed)
 		return false;
-	d->state = SP_ASLEEP;
+	WRITE_ONCE(d->state, SP_ASLEEP);
 	return true;
 }
 

@@ -179,6 +179,8 @@ void sp_order_init(struct sp_order *o)
 		lane->freed = 0;
 		lane->head = 0;
 		lane->taken = 0;
+		lane->told_freed = 0;
+		lane->told_head = 0;
 	}
 	for (i = 0; i < o->nnodes; i++) {
 		o->nodes[i].received = -1;

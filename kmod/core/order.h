@@ -70,6 +70,8 @@ struct sp_run {
  * @freed: descriptors whose messages all local readers have consumed
  * @head: units of ring likewise
  * @taken: descriptors delivered
+ * @told_freed: @freed when peers were last pressed to be told of it
+ * @told_head: @head likewise
  * @desc: private ring of checked descriptors; an own lane's are its own
  */
 struct sp_lane {
@@ -79,6 +81,8 @@ struct sp_lane {
 	u64 freed;
 	u64 head;
 	u64 taken;
+	u64 told_freed;
+	u64 told_head;
 	struct sp_desc *desc;
 };
 

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One pass of the predicates over one group on one node (Spindle paper,
+ * section 2.4): send, receive, nulls, delivery, and what is to be pushed.
+ *
+ * All that is new at any stage is taken at once and nothing is waited for
+ * (opportunistic batching, section 3.2).
+ */
+#include "pass.h"
+
+/**
+ * sp_core_init() - begin a view
+ * @c: the group; the caller has set all pointers, sizes, @c->view, @c->polled,
+ *	@c->spin and the shell, filled in @c->order as sp_order_init() wants it,
+ *	and zeroed each @c->peers[].pushed
+ */
+void sp_core_init(struct sp_core *c)
+{
+	u32 i;
+
+	sp_order_init(&c->order);
+	for (i = 0; i < c->nown; i++)
+		c->own[i].now = c->own[i].tx->now;
+	for (i = 0; i < c->order.nnodes; i++) {
+		struct sp_peer *p = &c->peers[i];
+
+		p->received = -1;
+		p->consumed = -1;
+		p->sleep = 0;
+		p->ticket = 0;
+		p->mark = 0;
+		p->check = 0;
+		p->sleep_ticket = 0;
+		p->woken = 0;
+		p->behind = false;
+		p->gone = i == c->order.self;
+	}
+	c->doze.state = SP_AWAKE;
+	c->doze.epoch = 0;
+	c->idle = 0;
+	c->unposted = false;
+	c->consumed_due = -1;
+	c->faulty = 0;
+	c->nulls_sent = 0;
+}
+
+/* Look at what the senders of this node have committed. */
+static int sp_pass_own(struct sp_core *c)
+{
+	int did = 0;
+	u32 i;
+
+	for (i = 0; i < c->nown; i++) {
+		struct sp_own *own = &c->own[i];
+		u64 was = own->now.round;
+
+		c->ops->lane_lock(c, i);
+		own->now = own->tx->now;
+		c->ops->lane_unlock(c, i);
+		if (own->now.round != was)
+			did = SP_DID_NEWS;
+		sp_order_own(&c->order, own->rank, &own->now);
+	}
+	return did;
+}
+
+/* Receive predicate over one peer's lanes, and its acknowledgements. */
+static int sp_pass_peer(struct sp_core *c, u32 node)
+{
+	const struct sp_peer *p = &c->peers[node];
+	u64 received, consumed, word;
+	int did = 0;
+	int ret;
+	u32 i;
+
+	for (i = 0; i < p->lay.lanes; i++) {
+		const struct sp_desc *ring;
+
+		if (!sp_cell_get(&p->row[SP_CELL_LANES + i], c->order.epoch,
+				 &word))
+			continue;
+		ring = (const struct sp_desc *)(p->slab +
+						sp_layout_desc(&p->lay, i));
+		ret = sp_order_take(&c->order, p->lanes[i], word, ring);
+		if (ret < 0)
+			return ret;
+		if (ret)
+			did = SP_DID_NEWS;
+	}
+	if (!sp_cell_get(&p->row[SP_CELL_RECEIVED], c->order.epoch, &received) ||
+	    !sp_cell_get(&p->row[SP_CELL_CONSUMED], c->order.epoch, &consumed))
+		return did;
+	ret = sp_order_row(&c->order, node, (s64)received - 1,
+			   (s64)consumed - 1);
+	if (ret < 0)
+		return ret;
+	return ret ? SP_DID_NEWS : did;
+}
+
+/* Give up the turns that hold up others' messages. */
+static int sp_pass_nulls(struct sp_core *c)
+{
+	int did = 0;
+	u32 i;
+
+	for (i = 0; i < c->nown; i++) {
+		struct sp_own *own = &c->own[i];
+		u64 target = sp_order_null_target(&c->order, own->rank);
+
+		if (target <= own->now.round)
+			continue;
+		c->ops->lane_lock(c, i);
+		c->nulls_sent += sp_tx_nulls(own->tx, target);
+		own->now = own->tx->now;
+		c->ops->lane_unlock(c, i);
+		sp_order_own(&c->order, own->rank, &own->now);
+		did = SP_DID_NEWS;
+	}
+	return did;
+}
+
+/* Take back what every node has consumed and no work request reads. */
+static int sp_pass_free(struct sp_core *c)
+{
+	s64 consumed = c->order.nodes[0].consumed;
+	int did = 0;
+	u32 i, n;
+
+	for (n = 1; n < c->order.nnodes; n++)
+		consumed = min(consumed, c->order.nodes[n].consumed);
+
+	for (i = 0; i < c->nown; i++) {
+		u64 completed = c->own[i].now.count;
+
+		for (n = 0; n < c->order.nnodes; n++)
+			if (!c->peers[n].gone)
+				completed = min(completed,
+						c->peers[n].pushed[i].done);
+		c->ops->lane_lock(c, i);
+		if (sp_tx_free(c->own[i].tx, consumed, completed))
+			did = SP_DID_FREE;
+		c->ops->lane_unlock(c, i);
+	}
+	return did;
+}
+
+/* Note which of the descriptors pushed to a peer have landed. */
+static void sp_pass_landed(struct sp_core *c, struct sp_peer *p, u64 landed)
+{
+	u32 i;
+
+	if (p->mark && landed >= p->mark) {
+		for (i = 0; i < c->nown; i++)
+			p->pushed[i].done = p->pushed[i].mark;
+		p->mark = 0;
+	}
+	if (p->mark || p->behind)
+		return;
+	for (i = 0; i < c->nown; i++) {
+		struct sp_pushed *pushed = &p->pushed[i];
+
+		pushed->mark = pushed->to.count;
+		if (p->ticket <= landed)
+			pushed->done = pushed->mark;
+	}
+	if (p->ticket > landed)
+		p->mark = p->ticket;
+}
+
+static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
+			struct sp_cell *cells)
+{
+	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
+	u64 epoch = c->order.epoch;
+	u32 i;
+
+	sp_cell_set(&cells[SP_CELL_VIEW], c->view, epoch);
+	sp_cell_set(&cells[SP_CELL_RECEIVED], self->received + 1, epoch);
+	sp_cell_set(&cells[SP_CELL_CONSUMED], self->consumed + 1, epoch);
+	sp_cell_set(&cells[SP_CELL_SLEEP], c->doze.epoch, epoch);
+	for (i = SP_CELL_SLEEP + 1; i < SP_CELL_LANES; i++)
+		sp_cell_set(&cells[i], 0, epoch);
+	/* A guard covers only what was posted before it on the same QP. */
+	for (i = 0; i < c->nown; i++)
+		sp_cell_set(&cells[SP_CELL_LANES + i],
+			    sp_progress(p->pushed[i].to.round,
+					p->pushed[i].to.count), epoch);
+}
+
+/*
+ * Send predicate towards one peer: the runs of all own lanes, then the row.
+ * Consumption alone is told when a sender may soon want the room, or when
+ * nothing else happens.
+ */
+static int sp_pass_push(struct sp_core *c, u32 node)
+{
+	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
+	struct sp_cell cells[SP_CELL_LANES + SP_MAX_NODE_LANES];
+	struct sp_peer *p = &c->peers[node];
+	bool news, flag;
+	struct sp_run run;
+	int ret;
+	u32 i;
+
+	news = p->behind || self->received != p->received ||
+	       p->consumed < c->consumed_due ||
+	       (c->idle > 1 && self->consumed != p->consumed);
+	for (i = 0; i < c->nown; i++) {
+		struct sp_own *own = &c->own[i];
+		struct sp_pushed *pushed = &p->pushed[i];
+
+		if (!sp_tx_run(&pushed->to, &own->now, c->order.depth,
+			       c->order.units, &run))
+			continue;
+		if (own->now.count != pushed->to.count) {
+			ret = c->ops->post_run(c, node, i, &run);
+			if (ret)
+				goto unposted;
+			p->behind = true;
+		}
+		pushed->to = own->now;
+		news = true;
+	}
+	/* Only a raised flag must be told: one too many wake does no harm. */
+	flag = c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep;
+	if (!news && !flag)
+		return 0;
+
+	sp_fill_row(c, p, cells);
+	ret = c->ops->post_row(c, node, cells, SP_CELL_LANES + c->nown,
+			       &p->ticket);
+	if (ret)
+		goto unposted;
+	p->behind = false;
+	p->received = self->received;
+	p->consumed = self->consumed;
+	p->sleep = c->doze.epoch;
+	if (flag)
+		p->sleep_ticket = p->ticket;
+	if (news && c->polled)
+		p->check = p->ticket;
+	return news ? SP_DID_NEWS : 0;
+
+unposted:
+	c->unposted = true;
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+/* The pusher's half of dozing: wake a peer that may have missed our write. */
+static int sp_pass_wake(struct sp_core *c, u32 node, u64 landed)
+{
+	struct sp_peer *p = &c->peers[node];
+	const struct sp_cell *cell = &p->row[SP_CELL_SLEEP];
+	u64 epoch = 0;
+	u64 woken = p->woken;
+	int ret;
+
+	if (!p->check || landed < p->check)
+		return 0;
+	if (!sp_cell_get(cell, c->order.epoch, &epoch) &&
+	    (READ_ONCE(cell->value) || READ_ONCE(cell->check)))
+		return 0;	/* torn: read again in the next pass */
+	if (sp_wake_due(epoch, &woken)) {
+		ret = c->ops->post_wake(c, node);
+		if (ret)
+			return ret == -EAGAIN ? 0 : ret;
+		p->woken = woken;
+	}
+	p->check = 0;
+	return 0;
+}
+
+static int sp_pass_doze(struct sp_core *c, int did, bool landed, bool checks)
+{
+	u32 n;
+	int ret;
+
+	if (did) {
+		sp_core_kick(c);
+		return did;
+	}
+	if (c->idle <= c->spin)
+		c->idle++;
+	if (c->unposted)
+		return did;
+	if (c->doze.state == SP_DOZING) {
+		if (!checks)
+			sp_doze_look(&c->doze, landed);
+		return did;
+	}
+	if (c->doze.state != SP_AWAKE || c->idle <= c->spin)
+		return did;
+	sp_doze_begin(&c->doze);
+	if (!c->polled) {
+		/* Every row that arrives is an event: nothing can be missed. */
+		sp_doze_look(&c->doze, true);
+		return did;
+	}
+	for (n = 0; n < c->order.nnodes; n++) {
+		if (c->peers[n].gone)
+			continue;
+		ret = sp_pass_push(c, n);
+		if (ret < 0) {
+			c->faulty = n;
+			return ret;
+		}
+	}
+	return did;
+}
+
+/* A lane of a peer may soon want the room that was consumed here. */
+static void sp_pass_pressure(struct sp_core *c)
+{
+	struct sp_order *o = &c->order;
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		struct sp_lane *lane = &o->lanes[i];
+
+		if (lane->head - lane->told_head < o->units / 4 &&
+		    lane->freed - lane->told_freed < o->depth / 4)
+			continue;
+		lane->told_head = lane->head;
+		lane->told_freed = lane->freed;
+		c->consumed_due = o->nodes[o->self].consumed;
+	}
+}
+
+/**
+ * sp_pass() - run all predicates of a group once
+ * @c: the group
+ * @released: entries of the log that no local reader needs any longer,
+ *	counted from the first
+ *
+ * Return: SP_DID_* flags; or -EPROTO when the node @c->faulty wrote what no
+ * correct node writes, or the errno with which posting to it failed.
+ */
+int sp_pass(struct sp_core *c, u64 released)
+{
+	struct sp_order *o = &c->order;
+	bool all_landed = true;
+	bool checks = false;
+	u32 fins = o->fins;
+	int did = 0;
+	int ret;
+	u32 n;
+
+	c->unposted = false;
+	did |= sp_pass_own(c);
+	for (n = 0; n < o->nnodes; n++) {
+		struct sp_peer *p = &c->peers[n];
+		u64 landed;
+
+		if (p->gone)
+			continue;
+		/* Before the look: what landed after it is not covered. */
+		landed = c->ops->landed(c, n);
+		sp_pass_landed(c, p, landed);
+		if (landed < p->sleep_ticket || p->sleep != c->doze.epoch)
+			all_landed = false;
+		ret = sp_pass_wake(c, n, landed);
+		if (ret >= 0)
+			ret = sp_pass_peer(c, n);
+		if (ret < 0) {
+			c->faulty = n;
+			return ret;
+		}
+		did |= ret;
+		checks |= p->check != 0;
+	}
+	did |= sp_pass_nulls(c);
+	if (sp_order_advance(o))
+		did |= SP_DID_NEWS;
+	if (sp_order_deliver(o))
+		did |= SP_DID_NEWS | SP_DID_DELIVER;
+	if (o->fins != fins && o->fins == o->nlanes)
+		did |= SP_DID_NEWS | SP_DID_CLOSE;
+	if (sp_order_release(o, released))
+		did |= SP_DID_NEWS;
+	sp_pass_pressure(c);
+	if (c->nown)
+		did |= sp_pass_free(c);
+
+	for (n = 0; n < o->nnodes; n++) {
+		if (c->peers[n].gone)
+			continue;
+		ret = sp_pass_push(c, n);
+		if (ret < 0) {
+			c->faulty = n;
+			return ret;
+		}
+		did |= ret;
+	}
+	return sp_pass_doze(c, did, all_landed, checks);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One pass of the predicates over one group on one node.
+ *
+ * The core decides; a shell (engine.c in the kernel, the simulator in user
+ * space) lends it memory, locks and posting through &struct sp_shell_ops.
+ */
+#ifndef SPINDLE_CORE_PASS_H
+#define SPINDLE_CORE_PASS_H
+
+#include "doze.h"
+#include "order.h"
+#include "view.h"
+
+struct sp_core;
+
+/**
+ * struct sp_shell_ops - what the core asks of its shell
+ * @lane_lock: take the lock of own lane @own; sleeps are not allowed within
+ * @lane_unlock: drop it
+ * @post_run: post writes of stretches of own lane @own to peer @node, in the
+ *	order of &struct sp_run; all or nothing. 0, or -EAGAIN when the send
+ *	queue has no room, or another errno when the peer is out of reach
+ * @post_row: post the row, from a private copy, behind what was posted to
+ *	@node before; @ticket: what @landed must reach before the write and all
+ *	before it have landed there. Errors as @post_run
+ * @landed: highest ticket of writes to @node that have landed
+ * @post_wake: send one wake to @node. Errors as @post_run
+ *
+ * Tickets of one peer never decrease. None of these may sleep on the progress
+ * of another node.
+ */
+struct sp_shell_ops {
+	void (*lane_lock)(struct sp_core *c, u32 own);
+	void (*lane_unlock)(struct sp_core *c, u32 own);
+	int (*post_run)(struct sp_core *c, u32 node, u32 own,
+			const struct sp_run *run);
+	int (*post_row)(struct sp_core *c, u32 node, const struct sp_cell *cells,
+			u32 n, u64 *ticket);
+	u64 (*landed)(struct sp_core *c, u32 node);
+	int (*post_wake)(struct sp_core *c, u32 node);
+};
+
+/**
+ * struct sp_own - an own lane, as the engine sees it
+ * @tx: its sending side: under the lane's lock
+ * @rank: its rank among the senders
+ * @now: copy of @tx->now, taken under the lock in this pass
+ */
+struct sp_own {
+	struct sp_tx *tx;
+	u32 rank;
+	struct sp_point now;
+};
+
+/**
+ * struct sp_pushed - how far an own lane was pushed to one peer
+ * @to: posted up to here
+ * @mark: descriptors posted when @sp_peer.mark was taken
+ * @done: descriptors whose writes have landed
+ */
+struct sp_pushed {
+	struct sp_point to;
+	u64 mark;
+	u64 done;
+};
+
+/**
+ * struct sp_peer - another node of the group, as the engine sees it
+ * @row: its row in the replica: the peer writes, the engine polls
+ * @slab: its slab in the replica
+ * @lay: layout of that
+ * @lanes: rank among the senders of each of its lanes
+ * @pushed: a &struct sp_pushed for each own lane
+ * @received: received_num in the last row posted
+ * @consumed: consumed in the last row posted
+ * @sleep: sleep epoch in the last row posted
+ * @ticket: of the last row posted
+ * @mark: ticket whose landing completes @pushed[].mark, 0: none outstanding
+ * @check: ticket after whose landing the peer's flag is to be read, 0: none
+ * @sleep_ticket: ticket of the row that carried the sleep flag
+ * @woken: epoch of the peer's flag that it was woken for
+ * @behind: runs were posted whose row was not yet
+ * @gone: nothing is posted to it and nothing read from it any more
+ */
+struct sp_peer {
+	const struct sp_cell *row;
+	const u8 *slab;
+	struct sp_layout lay;
+	u32 lanes[SP_MAX_NODE_LANES];
+	struct sp_pushed *pushed;
+	s64 received;
+	s64 consumed;
+	u64 sleep;
+	u64 ticket;
+	u64 mark;
+	u64 check;
+	u64 sleep_ticket;
+	u64 woken;
+	bool behind;
+	bool gone;
+};
+
+/**
+ * struct sp_core - one group on one node
+ * @order: its total order
+ * @own: the own lanes
+ * @nown: how many
+ * @peers: by node rank; the entry of the own node is unused
+ * @view: number of the view
+ * @doze: how awake the engine is to the group
+ * @polled: peers poll for the row (design: "two doorbells"); otherwise the
+ *	arrival of each row is an event, and no flag is needed to sleep
+ * @spin: passes without news before the engine begins to doze
+ * @idle: passes without news so far
+ * @unposted: something could not be posted for want of room
+ * @consumed_due: peers must be told of consumption at least up to here
+ * @faulty: node whose writes made sp_pass() return -EPROTO
+ * @nulls_sent: turns of own lanes given up
+ * @ops: the shell
+ */
+struct sp_core {
+	struct sp_order order;
+	struct sp_own *own;
+	u32 nown;
+	struct sp_peer *peers;
+	u64 view;
+	struct sp_doze doze;
+	bool polled;
+	u32 spin;
+	u32 idle;
+	bool unposted;
+	s64 consumed_due;
+	u32 faulty;
+	u64 nulls_sent;
+	const struct sp_shell_ops *ops;
+};
+
+/* What a pass did. */
+#define SP_DID_NEWS		(1 << 0)	/* anything at all */
+#define SP_DID_DELIVER		(1 << 1)	/* the log has grown */
+#define SP_DID_FREE		(1 << 2)	/* an own lane has more room */
+#define SP_DID_CLOSE		(1 << 3)	/* the last message of the last lane */
+
+void sp_core_init(struct sp_core *c);
+int sp_pass(struct sp_core *c, u64 released);
+
+/**
+ * sp_core_kick() - something happened that polling may not show: look again
+ * @c: the group
+ */
+static inline void sp_core_kick(struct sp_core *c)
+{
+	sp_doze_wake(&c->doze);
+	c->idle = 0;
+}
+
+/**
+ * sp_core_may_block() - may the engine block until an event
+ * @c: the group
+ *
+ * Dozing, it waits for its flag to land, which is an event; asleep, for a
+ * wake. What lands meanwhile is found by the last look.
+ *
+ * Return: true when no polling is needed.
+ */
+static inline bool sp_core_may_block(const struct sp_core *c)
+{
+	return c->doze.state != SP_AWAKE;
+}
+
+#endif /* SPINDLE_CORE_PASS_H */
