@@ -12,7 +12,7 @@
  * sp_core_init() - begin a view
  * @c: the group; the caller has set all pointers, sizes, @c->view, @c->polled,
  *	@c->spin and the shell, filled in @c->order as sp_order_init() wants it,
- *	and zeroed each @c->peers[].pushed
+ *	set each @c->peers[].polled and zeroed each @c->peers[].pushed
  */
 void sp_core_init(struct sp_core *c)
 {
@@ -237,7 +237,7 @@ static int sp_pass_push(struct sp_core *c, u32 node)
 	p->sleep = c->doze.epoch;
 	if (flag)
 		p->sleep_ticket = p->ticket;
-	if (news && c->polled)
+	if (news && p->polled)
 		p->check = p->ticket;
 	return news ? SP_DID_NEWS : 0;
 

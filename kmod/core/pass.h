@@ -80,6 +80,7 @@ struct sp_pushed {
  * @check: ticket after whose landing the peer's flag is to be read, 0: none
  * @sleep_ticket: ticket of the row that carried the sleep flag
  * @woken: epoch of the peer's flag that it was woken for
+ * @polled: the peer polls for our row, so its flag says whether it sleeps
  * @behind: runs were posted whose row was not yet
  * @gone: nothing is posted to it and nothing read from it any more
  */
@@ -97,6 +98,7 @@ struct sp_peer {
 	u64 check;
 	u64 sleep_ticket;
 	u64 woken;
+	bool polled;
 	bool behind;
 	bool gone;
 };
@@ -109,8 +111,9 @@ struct sp_peer {
  * @peers: by node rank; the entry of the own node is unused
  * @view: number of the view
  * @doze: how awake the engine is to the group
- * @polled: peers poll for the row (design: "two doorbells"); otherwise the
- *	arrival of each row is an event, and no flag is needed to sleep
+ * @polled: this node polls for its peers' rows (design: "two doorbells");
+ *	otherwise the arrival of each row is an event, and no flag is needed to
+ *	sleep. Each node chooses for itself and tells its peers
  * @spin: passes without news before the engine begins to doze
  * @idle: passes without news so far
  * @unposted: something could not be posted for want of room
