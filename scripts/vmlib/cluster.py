@@ -1,0 +1,637 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A cluster of guests with the switch between them."""
+
+import contextlib
+import json
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+from . import base, complaints, guests, kernels
+from .base import Error, GuestDied, KernelComplaint, Timeout, helper, runs_dir, say
+
+UNITS = {
+    'rate': {'bit': 1, 'kbit': 1e3, 'mbit': 1e6, 'gbit': 1e9, '': 1e6},
+    'delay': {'s': 1e9, 'ms': 1e6, 'us': 1e3, 'ns': 1, '': 1e6},
+    'loss': {'%': 1e4, '': 1e4},
+}
+
+
+def quantity(kind, value):
+    """'10mbit', '2ms', '0.1%' (or a plain number: Mbit/s, ms, %) in what the switch takes."""
+    match = re.fullmatch(r'([\d.]+)\s*([a-z%]*?)(/s|ps)?', str(value).strip().lower())
+    if not match or match[2] not in UNITS[kind]:
+        raise Error(f'{kind}={value}: a number with one of {", ".join(UNITS[kind])}')
+    return int(float(match[1]) * UNITS[kind][match[2]])
+
+
+class Result:
+    """What a finished command left: status (negative: signal), stdout, stderr."""
+
+    def __init__(self, status, stdout, stderr):
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+
+    @property
+    def output(self):
+        return self.stdout + self.stderr
+
+    def __repr__(self):
+        return f'Result(status={self.status}, stdout={self.stdout!r}, stderr={self.stderr!r})'
+
+
+class Process:
+    """A command in a guest."""
+
+    def __init__(self, cluster, guest, number, on_line):
+        self.node = guest.rank
+        self.status = None
+        self.end_time = None
+        self._cluster = cluster
+        self._guest = guest
+        self._number = number
+        self._on_line = on_line
+        self._out = {guests.STDOUT: bytearray(), guests.STDERR: bytearray()}
+        self._partial = {guests.STDOUT: b'', guests.STDERR: b''}
+        self._lost = None
+
+    @property
+    def stdout(self):
+        return bytes(self._out[guests.STDOUT]).decode(errors='replace')
+
+    @property
+    def stderr(self):
+        return bytes(self._out[guests.STDERR]).decode(errors='replace')
+
+    @property
+    def running(self):
+        return self.status is None and self._lost is None
+
+    def wait(self, timeout=60):
+        """The exit status; Timeout, or GuestDied when the guest went away under it."""
+        self.wait_for(lambda: False, timeout, 'end')
+        return self.status
+
+    def wait_for(self, condition, timeout=60, what='show what was waited for'):
+        """Wait until condition() holds (true) or the command ended (false)."""
+        with self._cluster.changed:
+            ok = self._cluster.changed.wait_for(lambda: condition() or not self.running, timeout)
+        if condition():
+            return True
+        if self._lost:
+            raise GuestDied(f'node {self.node} is gone ({self._lost})')
+        if not ok:
+            raise Timeout(f'the command on node {self.node} did not {what} in {timeout} s; '
+                          f'its output: {self.stdout[-2000:]}{self.stderr[-2000:]}')
+        return False
+
+    def wait_output(self, text, timeout=60):
+        """Wait until text stands in stdout; Error when the command ends without it."""
+        if not self.wait_for(lambda: text in self.stdout, timeout, f'print {text!r}'):
+            raise Error(f'the command on node {self.node} ended ({self.status}) without {text!r}: '
+                        f'{self.stdout[-2000:]}{self.stderr[-2000:]}')
+
+    def signal(self, sig=signal.SIGTERM):
+        """Send a signal to the command and what it started (its process group)."""
+        self._guest.send(guests.SIGNAL, self._number, guests.signal_payload(sig))
+
+    def _take(self, stream, data):
+        self._out[stream] += data
+        if self._on_line:
+            *lines, rest = (self._partial[stream] + data).split(b'\n')
+            self._partial[stream] = rest
+            for line in lines:
+                self._on_line(self, 'stdout' if stream == guests.STDOUT else 'stderr',
+                              line.decode(errors='replace'))
+
+    def _end(self, status=None, lost=None):
+        for stream, rest in self._partial.items():
+            if rest and self._on_line:
+                self._take(stream, b'\n')
+        self.end_time = time.monotonic()
+        self.status = status
+        self._lost = lost
+
+
+class Cluster:
+    """N guests and their switch; see README.md for the arguments."""
+
+    def __init__(self, kernel='uml', nodes=1, addrs=1, smp=None, module=None, modparam='',
+                 kunit=False, append='', mem=None, seed=1, rate=None, delay=None, loss=None,
+                 out=None, show=(), allow=(), leaks=None, timeout=300, quiet=True):
+        if not 1 <= nodes <= 64 or not 1 <= addrs <= 250:
+            raise Error('1 to 64 nodes, and 1 to 250 addresses each')
+        self.kernel = kernels.ensure(kernel)
+        if self.kernel.uml and (smp or 1) > 1:
+            raise Error('UML has one CPU')
+        self.nodes = nodes
+        self.addrs = addrs
+        self.smp = smp
+        if module is None:
+            module = all(os.path.exists(os.path.join(base.PROJECT, p)) for p in ('Kbuild', 'kmod'))
+        self.module = kernels.build_module(self.kernel) if module else None
+        self.modparam = modparam
+        self.kunit = kunit
+        if kunit and not self.kernel.kunit:
+            raise Error(f'kernel {kernel} has no KUnit')
+        self.append = append
+        self.mem = mem
+        self.seed = seed
+        self.wire = {'delay': delay, 'loss': loss}
+        self.rate = rate
+        self.show = show
+        self.allow = list(allow)
+        self.leaks = self.kernel.debug if leaks is None else leaks
+        self.quiet = quiet
+        self.end = time.monotonic() + timeout
+        self.timeout = timeout
+        self.keep = os.path.abspath(out) if out else None
+        self.changed = threading.Condition(threading.RLock())
+        self.guests = [guests.Guest(i) for i in range(nodes)]
+        self.dir = None
+        self.id = None
+        self.out = None
+        self.initramfs = None
+        self.boot_time = None
+        self._numbers = 0
+        self._life = None
+        self._switch = None
+        self._switch_keeper = None
+        self._switch_lock = threading.Lock()
+        self._thread = None
+        self._wake = None
+        self._control = None
+        self._stop = False
+        self._checked = {}
+        self._complained = False
+
+    # life
+
+    def __enter__(self):
+        self.open()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None:
+                self.finish()
+            elif issubclass(kind, Exception):
+                # what was raised matters more; a kernel's complaint may be its cause
+                try:
+                    self.check_logs()
+                except KernelComplaint as e:
+                    if not isinstance(value, KernelComplaint):
+                        print(e, file=sys.stderr)
+        finally:
+            self.close()
+
+    def open(self):
+        """Boot the guests and wait until they take commands."""
+        start = time.monotonic()
+        try:
+            self._prepare()
+            self._boot()
+            self._wait_ready()
+            if self.module:
+                self._insert_module()
+        except BaseException:
+            self.close()
+            raise
+        self.boot_time = time.monotonic() - start
+        if not self.quiet:
+            say(f'{self.nodes} x {self.kernel.name} up in {self.boot_time:.1f} s (id {self.id})')
+
+    def _prepare(self):
+        os.makedirs(runs_dir(), mode=0o700, exist_ok=True)
+        for _ in range(10):
+            try:
+                self.dir = tempfile.mkdtemp(prefix='', dir=runs_dir())
+                break
+            except FileNotFoundError:
+                # the last run to end removes an empty directory
+                os.makedirs(runs_dir(), mode=0o700, exist_ok=True)
+        else:
+            raise Error(f'no run directory in {runs_dir()}')
+        self.id = os.path.basename(self.dir)
+        self.out = self.keep or os.path.join(self.dir, 'out')
+        os.makedirs(self.out, exist_ok=True)
+        for guest in self.guests:
+            guest.log = os.path.join(self.dir, f'node{guest.rank}.log')
+            base.write(guest.log, '')
+        if not self.kernel.uml:
+            self.initramfs = os.path.join(self.dir, 'initramfs')
+            guests.make_initramfs(self.kernel, self.initramfs)
+
+    def _boot(self):
+        life, self._life = os.pipe()
+        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in self.guests]
+        ports = [pair[0].fileno() for pair in pairs]
+        try:
+            self._switch_keeper, _ = guests.hold(
+                [helper('switch'), str(its.fileno()), str(self.seed), *map(str, ports)],
+                life, [its.fileno(), *ports], os.path.join(self.dir, 'switch.log'), self.dir)
+            self._switch = mine
+            self._switch.settimeout(10)
+            self._first_links()
+            self._start_thread()
+            for guest, (port, wire) in zip(self.guests, pairs):
+                port.close()
+                guests.boot(self, guest, wire, life)
+                self._watch(guest)
+        finally:
+            os.close(life)
+            its.close()
+            for pair in pairs:
+                pair[0].close()
+                pair[1].close()
+
+    def _first_links(self):
+        if self.rate is not None:
+            for guest in self.guests:
+                self._tell_switch(f'port {guest.rank} rate={quantity("rate", self.rate)}')
+        wire = {k: v for k, v in self.wire.items() if v is not None}
+        if wire:
+            for a in range(self.nodes):
+                for b in range(a + 1, self.nodes):
+                    self.link(a, b, **wire)
+
+    def _left(self):
+        return max(0, self.end - time.monotonic())
+
+    def _wait_ready(self):
+        bound = 60 if self.kernel.uml else 120
+        with self.changed:
+            self.changed.wait_for(
+                lambda: any(g.dead or g.failed for g in self.guests) or
+                all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self._left()))
+        for guest in self.guests:
+            why = guest.failed or guest.dead or (None if guest.ready else 'no answer in time')
+            if why:
+                tail = '\n'.join(guest.log_text().splitlines()[-25:])
+                raise Error(f'node {guest.rank} did not come up: {why}\n{tail}')
+
+    def _insert_module(self):
+        argv = ['insmod', self.module, *shlex.split(self.modparam)]
+        for p in [self.start(guest.rank, argv) for guest in self.guests]:
+            if p.wait(min(60, self._left())):
+                tail = '\n'.join(self.guests[p.node].log_text().splitlines()[-25:])
+                raise Error(f'node {p.node}: insmod: {p.stderr.strip()}\n{tail}')
+
+    def close(self):
+        """End everything at once; nothing is left of the run but what out= asked for."""
+        with contextlib.suppress(OSError):
+            if self.keep and self.dir:
+                for guest in self.guests:
+                    shutil.copy(guest.log, self.keep)
+        self._stop = True
+        if self._thread:
+            self._wake.send(b'x')
+            self._thread.join(10)
+            self._thread = None
+        for guest in self.guests:
+            if guest.pid and guest.keeper.poll() is None:
+                guests.signal_pid(guest.pid, signal.SIGKILL)
+        if self._life is not None:
+            os.close(self._life)
+            self._life = None
+        for keeper in [g.keeper for g in self.guests] + [self._switch_keeper]:
+            if keeper:
+                keeper.wait(20)
+        for sock in [self._switch, self._control, self._wake, *(g.channel for g in self.guests)]:
+            if sock:
+                sock.close()
+        self._switch = self._control = self._wake = None
+        for guest in self.guests:
+            guest.dead = guest.dead or 'the cluster was closed'
+            guest.channel = None
+        if self.dir:
+            base.remove_tree(self.dir)
+            with contextlib.suppress(OSError):
+                os.rmdir(runs_dir())
+            self.dir = None
+
+    # the thread that listens
+
+    def _start_thread(self):
+        self._wake, listen = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(listen, selectors.EVENT_READ, ('wake', None))
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._control.bind(os.path.join(self.dir, 'control'))
+        self._control.listen(16)
+        self._selector.register(self._control, selectors.EVENT_READ, ('control', None))
+        self._thread = threading.Thread(target=self._listen, args=(listen,), daemon=True)
+        self._thread.start()
+
+    def _watch(self, guest):
+        self._selector.register(guest.channel, selectors.EVENT_READ, ('guest', guest))
+        self._wake.send(b'g')
+
+    def _listen(self, wake):
+        with wake, self._selector:
+            while not self._stop:
+                for key, _ in self._selector.select(1):
+                    kind, guest = key.data
+                    if kind == 'wake':
+                        wake.recv(64)
+                    elif kind == 'control':
+                        # each asker in a thread of its own: it may wait for the switch
+                        asker, _ = self._control.accept()
+                        threading.Thread(target=self._serve, args=(asker,), daemon=True).start()
+                    else:
+                        self._hear(guest)
+
+    def _hear(self, guest):
+        try:
+            data = guest.channel.recv(1 << 18)
+        except OSError:
+            data = b''
+        with self.changed:
+            if not data:
+                self._selector.unregister(guest.channel)
+                self._bury(guest)
+            for kind, number, payload in guest.frames(data):
+                self._take_frame(guest, kind, number, payload)
+            self.changed.notify_all()
+
+    def _take_frame(self, guest, kind, number, payload):
+        p = guest.commands.get(number)
+        if kind == guests.READY:
+            guest.ready = True
+        elif kind == guests.FAILED:
+            guest.failed = payload.decode(errors='replace')
+        elif kind in (guests.STDOUT, guests.STDERR) and p:
+            p._take(kind, payload)
+        elif kind == guests.EXIT and p:
+            p._end(status=guests.status_of(int.from_bytes(payload, 'little')))
+
+    def _bury(self, guest):
+        guest.dead = 'killed' if guest.killed else 'its kernel ended'
+        guest.paused = False
+        for p in guest.commands.values():
+            if p.running:
+                p._end(lost=guest.dead)
+
+    # commands
+
+    def env(self, node):
+        """The environment of commands on a node."""
+        own = guests.addresses(node, self.nodes, self.addrs)
+        peers = [a for i in range(self.nodes)
+                 for a in guests.addresses(i, self.nodes, self.addrs)]
+        passed = {k: v for k, v in os.environ.items()
+                  if k in ('LANG', 'LC_ALL', 'TERM', 'HOME', 'USER', 'LD_LIBRARY_PATH') or
+                  k.startswith('SPINDLE_') and k != 'SPINDLE_CACHE'}
+        return {**passed,
+                'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+                'SPINDLE_RANK': str(node), 'SPINDLE_NODES': str(self.nodes),
+                'SPINDLE_ADDR': own[0], 'SPINDLE_ADDRS': ' '.join(own),
+                'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.kernel.name,
+                'SPINDLE_OUT': self.out}
+
+    def start(self, node, command, env=None, cwd=None, on_line=None):
+        """Start an argument list, or a string for sh, on a node; a Process."""
+        guest = self.guests[node]
+        argv = ['sh', '-c', command] if isinstance(command, str) else [str(a) for a in command]
+        with self.changed:
+            self._numbers += 1
+            number = self._numbers
+            p = Process(self, guest, number, on_line)
+            guest.commands[number] = p
+        merged = {**self.env(node), **{k: str(v) for k, v in (env or {}).items()}}
+        try:
+            guest.send(guests.START, number,
+                       guests.start_payload(argv, merged, cwd or os.getcwd()))
+        except Error:
+            del guest.commands[number]
+            raise
+        return p
+
+    def run(self, node, command, timeout=60, check=False, env=None, cwd=None):
+        """Run a command to its end; a Result. With check a status other than 0 is an Error."""
+        p = self.start(node, command, env, cwd)
+        try:
+            p.wait(min(timeout, self._left()))
+        except Timeout:
+            with contextlib.suppress(GuestDied):
+                p.signal(signal.SIGKILL)
+            raise
+        if check and p.status:
+            raise Error(f'node {node}: {command}: status {p.status}\n{p.stdout}{p.stderr}')
+        return Result(p.status, p.stdout, p.stderr)
+
+    # wires and nodes
+
+    def _tell_switch(self, line):
+        with self._switch_lock:
+            self._switch.sendall(line.encode() + b'\n')
+            reply = b''
+            while not reply.endswith(b'\n'):
+                data = self._switch.recv(1 << 16)
+                if not data:
+                    raise Error('the switch is gone')
+                reply += data
+        reply = reply.decode().strip()
+        if reply.startswith('error'):
+            raise Error(f'switch: {line}: {reply}')
+        return reply
+
+    def link(self, a, b=None, cut=None, heal=False, rate=None, delay=None, loss=None,
+             directed=False):
+        """Change the wire between two nodes, in both directions unless directed.
+
+        cut and heal break and mend it; rate ('100mbit'), delay ('2ms') and loss ('0.1%') stay
+        until changed, 0 ends them. Without b it is node a's own cable, of which rate alone
+        can be changed, or the wires to all others for the rest.
+        """
+        others = [i for i in range(self.nodes) if i != a] if b is None else [b]
+        if b is None and rate is not None:
+            self._tell_switch(f'port {a} rate={quantity("rate", rate)}')
+            rate = None
+        settings = []
+        if cut or heal:
+            settings.append(f'cut={int(bool(cut))}')
+        for kind, value in (('rate', rate), ('delay', delay), ('loss', loss)):
+            if value is not None:
+                settings.append(f'{kind}={quantity(kind, value)}')
+        if not settings:
+            return
+        for other in others:
+            self._tell_switch(f'link {a} {other} {" ".join(settings)}')
+            if not directed:
+                self._tell_switch(f'link {other} {a} {" ".join(settings)}')
+
+    def stats(self):
+        """What went over the wires: {(a, b): {frames, bytes, lost, dropped, held}}."""
+        keys = ('frames', 'bytes', 'lost', 'dropped', 'held')
+        rows = [list(map(int, row.split()))
+                for row in self._tell_switch('stats').split(';') if not row.startswith('ok')]
+        return {(r[0], r[1]): dict(zip(keys, r[2:])) for r in rows}
+
+    def kill(self, node):
+        """The node crashes: SIGKILL of its guest. Returns when it is gone."""
+        guest = self.guests[node]
+        if guest.dead:
+            return
+        guest.killed = True
+        guests.signal_pid(guest.pid, signal.SIGKILL)
+        with self.changed:
+            if not self.changed.wait_for(lambda: guest.dead, 20):
+                raise Timeout(f'node {node} did not end')
+
+    def pause(self, node):
+        """Stop the guest (SIGSTOP); the others' frames to it are lost once its buffers are full."""
+        guest = self._alive(node)
+        guest.paused = True
+        self._tell_switch(f'port {node} stalled=1')
+        guests.signal_pid(guest.pid, signal.SIGSTOP)
+
+    def resume(self, node):
+        guest = self._alive(node)
+        guests.signal_pid(guest.pid, signal.SIGCONT)
+        guest.paused = False
+        self._tell_switch(f'port {node} stalled=0')
+
+    def _alive(self, node):
+        guest = self.guests[node]
+        if guest.dead:
+            raise GuestDied(f'node {node} is gone ({guest.dead})')
+        return guest
+
+    # the kernel's word
+
+    def log(self, node):
+        """The kernel log of a node so far."""
+        return self.guests[node].log_text()
+
+    def check_logs(self):
+        """Raise KernelComplaint for what the kernels said since the last look."""
+        found = []
+        for guest in self.guests:
+            if not guest.log or not os.path.exists(guest.log):
+                continue
+            lines = guest.log_text().splitlines()
+            since = self._checked.get(guest.rank, 0)
+            hits = [(i, line) for i, line in
+                    complaints.find(lines, self.kernel.name, self.allow, self.kunit) if i >= since]
+            self._checked[guest.rank] = len(lines)
+            if hits:
+                found.append(f'the kernel of node {guest.rank} complained:\n'
+                             f'{complaints.excerpt(lines, hits)}')
+            if guest.dead and not guest.killed and not found and self.dir:
+                tail = '\n'.join(lines[-25:])
+                found.append(f'node {guest.rank} ended by itself:\n{tail}')
+        if found:
+            raise KernelComplaint('\n'.join(found))
+
+    def finish(self):
+        """What a good run ends with: commands ended, module out, checkers asked, logs read."""
+        problems = []
+        alive = [g for g in self.guests if g.ready and not g.dead]
+        for guest in alive:
+            if guest.paused:
+                self.resume(guest.rank)
+        last = self._end_commands(alive)
+        for what, command in self._last_steps():
+            for p in [self._try_start(g.rank, command) for g in alive if not g.dead]:
+                if p is None:
+                    continue
+                try:
+                    if p.wait(60):
+                        problems.append(f'node {p.node}: {what}: {p.stdout}{p.stderr}'.strip())
+                except (Timeout, GuestDied) as e:
+                    problems.append(f'node {p.node}: {what}: {e}')
+            if what == 'the module leaves':
+                last = time.monotonic()
+        if self.leaks and any(not g.dead for g in alive):
+            problems += self._scan_leaks(alive, last)
+        try:
+            self.check_logs()
+        except KernelComplaint as e:
+            problems.append(str(e))
+        if problems:
+            raise KernelComplaint('\n'.join(problems))
+
+    def _try_start(self, node, command):
+        try:
+            return self.start(node, command)
+        except GuestDied:
+            return None
+
+    def _end_commands(self, alive):
+        running = [p for g in alive for p in list(g.commands.values()) if p.running]
+        for p in running:
+            with contextlib.suppress(GuestDied):
+                p.signal(signal.SIGKILL)
+        for p in running:
+            with contextlib.suppress(GuestDied, Timeout):
+                p.wait(10)
+        return max([p.end_time for g in alive for p in g.commands.values() if p.end_time] or [0])
+
+    def _last_steps(self):
+        if self.module:
+            yield 'the module leaves', 'test ! -d /sys/module/spindle || timeout 40 rmmod spindle'
+        # what still holds the device shows here
+        yield ('the RDMA device leaves',
+               'test ! -d /sys/class/infiniband/rxe0 || timeout 40 rdma link delete rxe0')
+        if self.kernel.debug:
+            yield ('lockdep turned itself off', "awk '/debug_locks:/ && $2 == 0 { exit 1 }' "
+                   '/proc/lockdep_stats')
+
+    def _scan_leaks(self, alive, last):
+        # kmemleak does not report what is younger than five seconds
+        time.sleep(max(0, min(last + 5.3 - time.monotonic(), self._left())))
+        problems = []
+        scan = ('cd /sys/kernel/debug && echo scan > kmemleak && echo scan > kmemleak && '
+                'cat kmemleak')
+        for p in [self._try_start(g.rank, scan) for g in alive if not g.dead]:
+            if p is None:
+                continue
+            try:
+                if p.wait(120) or p.stdout:
+                    problems.append(f'node {p.node}: kmemleak: {p.stdout[:6000]}{p.stderr}')
+            except (Timeout, GuestDied) as e:
+                problems.append(f'node {p.node}: kmemleak: {e}')
+        return problems
+
+    # control from outside
+
+    def _serve(self, asker):
+        with asker, contextlib.suppress(OSError):
+            asker.settimeout(10)
+            with asker.makefile('rw') as f:
+                try:
+                    reply = {'ok': self._do(json.loads(f.readline()))}
+                except (Error, ValueError, KeyError, TypeError, IndexError) as e:
+                    reply = {'error': str(e) or type(e).__name__}
+                f.write(json.dumps(reply) + '\n')
+
+    def _do(self, request):
+        what = request.pop('do')
+        if what == 'info':
+            return {'id': self.id, 'pid': os.getpid(), 'kernel': self.kernel.name,
+                    'nodes': [{'pid': g.pid, 'log': g.log,
+                               'state': self._state(g)} for g in self.guests]}
+        if what == 'stats':
+            return [[a, b, s] for (a, b), s in self.stats().items()]
+        for key in ('node', 'a', 'b'):
+            if request.get(key) is not None and not 0 <= request[key] < self.nodes:
+                raise Error(f'no node {request[key]}')
+        if what not in ('link', 'kill', 'pause', 'resume'):
+            raise Error(f'no command {what}')
+        return getattr(self, what)(**request)
+
+    def _state(self, guest):
+        if guest.dead:
+            return 'killed' if guest.killed else 'dead'
+        return 'paused' if guest.paused else 'running' if guest.ready else 'booting'
