@@ -180,7 +180,7 @@ class Run:
                 continue
             if p.status and not self.args.quiet:
                 say(f'node {p.node}: status {p.status}')
-            status = status or (p.status if p.status > 0 else 128 - p.status)
+            status = status or (p.status if p.status >= 0 else 128 - p.status)
         if self.interrupted_by:
             status = 128 + self.interrupted_by
         return status
