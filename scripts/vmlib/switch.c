@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -573,6 +574,7 @@ static void loop(void)
 int main(int argc, char **argv)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = MAX_PORTS };
+	struct sched_param prio = { .sched_priority = 1 };
 	int size = SOCKET_BUFFER, i, j;
 	uint64_t seed;
 
@@ -584,6 +586,8 @@ int main(int argc, char **argv)
 	/* a Ctrl-C is for whoever holds the control socket */
 	signal(SIGINT, SIG_IGN);
 	prctl(PR_SET_TIMERSLACK, 1000);
+	/* a wire does not wait for polling guests to leave a CPU; without the right, it must */
+	sched_setscheduler(0, SCHED_RR, &prio);
 	control = atoi(argv[1]);
 	seed = strtoull(argv[2], NULL, 0);
 	nr_ports = argc - 3;
