@@ -216,9 +216,10 @@ static int sp_pass_push(struct sp_core *c, u32 node)
 			ret = c->ops->post_run(c, node, i, &run);
 			if (ret)
 				goto unposted;
-			p->behind = true;
 		}
+		/* Rounds without messages, too, wait for a row to tell them. */
 		pushed->to = own->now;
+		p->behind = true;
 		news = true;
 	}
 	/* Only a raised flag must be told: one too many wake does no harm. */

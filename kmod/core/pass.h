@@ -81,7 +81,7 @@ struct sp_pushed {
  * @sleep_ticket: ticket of the row that carried the sleep flag
  * @woken: epoch of the peer's flag that it was woken for
  * @polled: the peer polls for our row, so its flag says whether it sleeps
- * @behind: runs were posted whose row was not yet
+ * @behind: @pushed is ahead of the last row posted
  * @gone: nothing is posted to it and nothing read from it any more
  */
 struct sp_peer {
