@@ -90,8 +90,8 @@ static int sp_pass_peer(struct sp_core *c, u32 node)
 	if (!sp_cell_get(&p->row[SP_CELL_RECEIVED], c->order.epoch, &received) ||
 	    !sp_cell_get(&p->row[SP_CELL_CONSUMED], c->order.epoch, &consumed))
 		return did;
-	ret = sp_order_row(&c->order, node, (s64)received - 1,
-			   (s64)consumed - 1);
+	ret = sp_order_row(&c->order, node, (s64)(received - 1),
+			   (s64)(consumed - 1));
 	if (ret < 0)
 		return ret;
 	return ret ? SP_DID_NEWS : did;
