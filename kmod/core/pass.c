@@ -29,8 +29,9 @@ void sp_core_init(struct sp_core *c)
 		p->sleep = 0;
 		p->ticket = 0;
 		p->mark = 0;
+		p->landed = 0;
 		p->check = 0;
-		p->sleep_ticket = 0;
+		p->recheck = 0;
 		p->woken = 0;
 		p->behind = false;
 		p->gone = i == c->order.self;
@@ -39,6 +40,7 @@ void sp_core_init(struct sp_core *c)
 	c->doze.epoch = 0;
 	c->idle = 0;
 	c->unposted = false;
+	c->waits = false;
 	c->consumed_due = -1;
 	c->faulty = 0;
 	c->nulls_sent = 0;
@@ -145,8 +147,9 @@ static int sp_pass_free(struct sp_core *c)
 }
 
 /* Note which of the descriptors pushed to a peer have landed. */
-static void sp_pass_landed(struct sp_core *c, struct sp_peer *p, u64 landed)
+static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 {
+	u64 landed = p->landed;
 	u32 i;
 
 	if (p->mark && landed >= p->mark) {
@@ -190,7 +193,7 @@ static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
 /*
  * Send predicate towards one peer: the runs of all own lanes, then the row.
  * Consumption alone is told when a sender may soon want the room, or when
- * nothing else happens.
+ * nothing else happens; at the latest before this node sleeps.
  */
 static int sp_pass_push(struct sp_core *c, u32 node)
 {
@@ -204,7 +207,8 @@ static int sp_pass_push(struct sp_core *c, u32 node)
 
 	news = p->behind || self->received != p->received ||
 	       p->consumed < c->consumed_due ||
-	       (c->idle > 1 && self->consumed != p->consumed);
+	       ((c->idle > 1 || c->doze.state != SP_AWAKE) &&
+		self->consumed != p->consumed);
 	for (i = 0; i < c->nown; i++) {
 		struct sp_own *own = &c->own[i];
 		struct sp_pushed *pushed = &p->pushed[i];
@@ -236,10 +240,12 @@ static int sp_pass_push(struct sp_core *c, u32 node)
 	p->received = self->received;
 	p->consumed = self->consumed;
 	p->sleep = c->doze.epoch;
-	if (flag)
-		p->sleep_ticket = p->ticket;
-	if (news && p->polled)
-		p->check = p->ticket;
+	if (news && p->polled) {
+		/* The first is not put off: a busy pusher would never read. */
+		if (!p->check)
+			p->check = p->ticket;
+		p->recheck = p->ticket;
+	}
 	return news ? SP_DID_NEWS : 0;
 
 unposted:
@@ -248,30 +254,36 @@ unposted:
 }
 
 /* The pusher's half of dozing: wake a peer that may have missed our write. */
-static int sp_pass_wake(struct sp_core *c, u32 node, u64 landed)
+static int sp_pass_wake(struct sp_core *c, u32 node)
 {
 	struct sp_peer *p = &c->peers[node];
-	const struct sp_cell *cell = &p->row[SP_CELL_SLEEP];
-	u64 epoch = 0;
 	u64 woken = p->woken;
+	u64 epoch;
 	int ret;
 
-	if (!p->check || landed < p->check)
+	if (!p->check || p->landed < p->check)
 		return 0;
-	if (!sp_cell_get(cell, c->order.epoch, &epoch) &&
-	    (READ_ONCE(cell->value) || READ_ONCE(cell->check)))
-		return 0;	/* torn: read again in the next pass */
-	if (sp_wake_due(epoch, &woken)) {
+	/*
+	 * A torn flag is as good as none: it lands after our write has, so
+	 * the peer's last look, after that, finds our write.
+	 */
+	if (sp_cell_get(&p->row[SP_CELL_SLEEP], c->order.epoch, &epoch) &&
+	    sp_wake_due(epoch, &woken)) {
 		ret = c->ops->post_wake(c, node);
 		if (ret)
 			return ret == -EAGAIN ? 0 : ret;
 		p->woken = woken;
 	}
-	p->check = 0;
+	p->check = p->recheck > p->landed ? p->recheck : 0;
 	return 0;
 }
 
-static int sp_pass_doze(struct sp_core *c, int did, bool landed, bool checks)
+/*
+ * Nothing sleeps before its rows have landed: they carry the flag, and their
+ * completion frees room and says when to read the peers' flags. Where rows
+ * arrive as events no flag is needed, but the rest is.
+ */
+static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 {
 	u32 n;
 	int ret;
@@ -285,18 +297,12 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed, bool checks)
 	if (c->unposted)
 		return did;
 	if (c->doze.state == SP_DOZING) {
-		if (!checks)
-			sp_doze_look(&c->doze, landed);
+		sp_doze_look(&c->doze, landed);
 		return did;
 	}
 	if (c->doze.state != SP_AWAKE || c->idle <= c->spin)
 		return did;
 	sp_doze_begin(&c->doze);
-	if (!c->polled) {
-		/* Every row that arrives is an event: nothing can be missed. */
-		sp_doze_look(&c->doze, true);
-		return did;
-	}
 	for (n = 0; n < c->order.nnodes; n++) {
 		if (c->peers[n].gone)
 			continue;
@@ -307,6 +313,19 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed, bool checks)
 		}
 	}
 	return did;
+}
+
+/* Is there a landing to wait for, which is sure to come and is an event? */
+static bool sp_pass_waits(const struct sp_core *c)
+{
+	u32 n;
+
+	if (c->unposted)
+		return false;
+	for (n = 0; n < c->order.nnodes; n++)
+		if (!c->peers[n].gone && c->peers[n].landed < c->peers[n].ticket)
+			return true;
+	return false;
 }
 
 /* A lane of a peer may soon want the room that was consumed here. */
@@ -340,7 +359,6 @@ int sp_pass(struct sp_core *c, u64 released)
 {
 	struct sp_order *o = &c->order;
 	bool all_landed = true;
-	bool checks = false;
 	u32 fins = o->fins;
 	int did = 0;
 	int ret;
@@ -350,16 +368,13 @@ int sp_pass(struct sp_core *c, u64 released)
 	did |= sp_pass_own(c);
 	for (n = 0; n < o->nnodes; n++) {
 		struct sp_peer *p = &c->peers[n];
-		u64 landed;
 
 		if (p->gone)
 			continue;
 		/* Before the look: what landed after it is not covered. */
-		landed = c->ops->landed(c, n);
-		sp_pass_landed(c, p, landed);
-		if (landed < p->sleep_ticket || p->sleep != c->doze.epoch)
-			all_landed = false;
-		ret = sp_pass_wake(c, n, landed);
+		p->landed = c->ops->landed(c, n);
+		sp_pass_landed(c, p);
+		ret = sp_pass_wake(c, n);
 		if (ret >= 0)
 			ret = sp_pass_peer(c, n);
 		if (ret < 0) {
@@ -367,7 +382,9 @@ int sp_pass(struct sp_core *c, u64 released)
 			return ret;
 		}
 		did |= ret;
-		checks |= p->check != 0;
+		if (p->landed < p->ticket || p->check ||
+		    (c->polled && p->sleep != c->doze.epoch))
+			all_landed = false;
 	}
 	did |= sp_pass_nulls(c);
 	if (sp_order_advance(o))
@@ -392,5 +409,7 @@ int sp_pass(struct sp_core *c, u64 released)
 		}
 		did |= ret;
 	}
-	return sp_pass_doze(c, did, all_landed, checks);
+	ret = sp_pass_doze(c, did, all_landed);
+	c->waits = sp_pass_waits(c);
+	return ret;
 }

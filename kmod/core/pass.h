@@ -77,8 +77,9 @@ struct sp_pushed {
  * @sleep: sleep epoch in the last row posted
  * @ticket: of the last row posted
  * @mark: ticket whose landing completes @pushed[].mark, 0: none outstanding
+ * @landed: highest ticket that had landed when the last pass began to look
  * @check: ticket after whose landing the peer's flag is to be read, 0: none
- * @sleep_ticket: ticket of the row that carried the sleep flag
+ * @recheck: ticket after whose landing it is to be read once more
  * @woken: epoch of the peer's flag that it was woken for
  * @polled: the peer polls for our row, so its flag says whether it sleeps
  * @behind: @pushed is ahead of the last row posted
@@ -95,8 +96,9 @@ struct sp_peer {
 	u64 sleep;
 	u64 ticket;
 	u64 mark;
+	u64 landed;
 	u64 check;
-	u64 sleep_ticket;
+	u64 recheck;
 	u64 woken;
 	bool polled;
 	bool behind;
@@ -117,6 +119,7 @@ struct sp_peer {
  * @spin: passes without news before the engine begins to doze
  * @idle: passes without news so far
  * @unposted: something could not be posted for want of room
+ * @waits: rows are on the way whose landing the next pass can wait for
  * @consumed_due: peers must be told of consumption at least up to here
  * @faulty: node whose writes made sp_pass() return -EPROTO
  * @nulls_sent: turns of own lanes given up
@@ -133,6 +136,7 @@ struct sp_core {
 	u32 spin;
 	u32 idle;
 	bool unposted;
+	bool waits;
 	s64 consumed_due;
 	u32 faulty;
 	u64 nulls_sent;
@@ -162,14 +166,16 @@ static inline void sp_core_kick(struct sp_core *c)
  * sp_core_may_block() - may the engine block until an event
  * @c: the group
  *
- * Dozing, it waits for its flag to land, which is an event; asleep, for a
- * wake. What lands meanwhile is found by the last look.
+ * Dozing, it waits for its rows to land: each completion since the pass began
+ * is an event, after which it passes again without a kick. Asleep, it waits
+ * for a wake. What lands meanwhile is found by the last look.
  *
  * Return: true when no polling is needed.
  */
 static inline bool sp_core_may_block(const struct sp_core *c)
 {
-	return c->doze.state != SP_AWAKE;
+	return c->doze.state == SP_ASLEEP ||
+	       (c->doze.state == SP_DOZING && c->waits);
 }
 
 #endif /* SPINDLE_CORE_PASS_H */
