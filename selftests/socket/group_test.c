@@ -1,0 +1,695 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Groups at work, all members on one host with many addresses, a process each:
+ * the same messages in the same order everywhere, pressure, failure, the end.
+ */
+#include "job.h"
+
+#include <sys/mman.h>
+
+#define FOREVER	(~0ULL)	/* messages until something fails */
+
+/**
+ * struct plan - one group and what its members do
+ * @group: its configuration; members, nodes, receivers
+ * @messages: each sender sends so many
+ * @silent: bit i: member i sends nothing although it may
+ * @slow: bit i: member i pauses after each message
+ * @max: largest message
+ * @min: smallest message
+ * @mode: enum job_mode; odd members take the other one when @mixed
+ * @mixed: see @mode
+ */
+struct plan {
+	struct st_config group;
+	uint64_t messages;
+	uint64_t silent;
+	uint64_t slow;
+	uint32_t max;
+	uint32_t min;
+	enum job_mode mode;
+	bool mixed;
+};
+
+struct crew {
+	const struct plan *plan;
+	struct st_group names;
+	struct job_result *res;
+	pid_t pid[SPINDLE_MAX_MEMBERS];
+	unsigned int n;
+};
+
+static void *shared(size_t size)
+{
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(mem != MAP_FAILED);
+	return mem;
+}
+
+static void crew_start(struct crew *crew, const struct plan *plan)
+{
+	unsigned int nodes = plan->group.nodes ? plan->group.nodes : 1;
+	unsigned int i;
+
+	crew->plan = plan;
+	crew->n = plan->group.members;
+	crew->res = shared(crew->n * sizeof(*crew->res));
+	if (!crew->names.name[0])
+		st_name(crew->names.name);
+	st_addr(nodes - 1);
+	for (i = 0; i < crew->n; i++) {
+		struct job job = {
+			.name = crew->names.name,
+			.contact = i ? st_addr(0) : NULL,
+			.addr = st_addr(i % nodes),
+			.group = plan->group,
+			.receiver = plan->group.receivers >> i & 1,
+			.messages = plan->silent >> i & 1 ? 0 : plan->messages,
+			.max = plan->max,
+			.min = plan->min,
+			.seed = st_env("SPINDLE_SEED", 1),
+			.slow_us = plan->slow >> i & 1 ? 1000 : 0,
+			.mode = plan->mixed && i & 1 ? !plan->mode : plan->mode,
+		};
+
+		crew->pid[i] = CHECK_OK(fork());
+		if (!crew->pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			job_run(&job, &crew->res[i]);
+			_exit(0);
+		}
+	}
+}
+
+static void crew_reap(struct crew *crew)
+{
+	unsigned int i;
+
+	for (i = 0; i < crew->n; i++)
+		if (crew->pid[i])
+			st_reap(crew->pid[i]);
+}
+
+/* All went well, and all members had the same of it. */
+static void crew_agree(struct crew *crew)
+{
+	const struct job_result *first = &crew->res[0];
+	uint64_t sent = 0;
+	unsigned int i, j;
+	double start = first->active, end = 0;
+
+	for (i = 0; i < crew->n; i++)
+		sent += crew->res[i].sent;
+	for (i = 0; i < crew->n; i++) {
+		const struct job_result *res = &crew->res[i];
+
+		if (res->error)
+			FAIL("member %u: %s", i, st_err(res->error));
+		if (res->received != sent)
+			FAIL("member %u received %llu of %llu", i,
+			     (unsigned long long)res->received, (unsigned long long)sent);
+		if (res->hash != first->hash)
+			FAIL("member %u has another order than member 0", i);
+		for (j = 0; j < crew->n; j++)
+			CHECK_EQ(crew->res[j].from[res->rank], res->sent);
+		start = res->active < start ? res->active : start;
+		end = res->end > end ? res->end : end;
+	}
+	printf("# %u members, %llu messages, %llu bytes in %.2f s\n", crew->n,
+	       (unsigned long long)sent, (unsigned long long)first->bytes, end - start);
+}
+
+static void carry_out(const struct plan *plan)
+{
+	struct crew crew = { 0 };
+
+	crew_start(&crew, plan);
+	crew_reap(&crew);
+	crew_agree(&crew);
+}
+
+#define PLAN(test, secs, ...)						\
+	TEST_SECONDS(test, secs)					\
+	{								\
+		static const struct plan plan = { __VA_ARGS__ };	\
+									\
+		carry_out(&plan);					\
+	}								\
+	_Static_assert(1, "")
+
+/* Every member hears everybody in one order */
+
+PLAN(two_members_two_nodes, 60,
+     .group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000);
+PLAN(two_members_two_nodes_threads, 60,
+     .group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000, .mode = JOB_THREADS);
+PLAN(two_members_one_node, 60,
+     .group = { .members = 2, .nodes = 1 }, .messages = 2000, .max = 2000);
+PLAN(four_members_one_node, 60,
+     .group = { .members = 4, .nodes = 1 }, .messages = 1000, .max = 1000, .mixed = true);
+PLAN(three_members_three_nodes, 60,
+     .group = { .members = 3, .nodes = 3 }, .messages = 1500, .max = 1500, .mixed = true);
+PLAN(five_members_two_nodes, 60,
+     .group = { .members = 5, .nodes = 2 }, .messages = 500, .max = 1000);
+PLAN(eight_members_eight_nodes, 90,
+     .group = { .members = 8, .nodes = 8 }, .messages = 300, .max = 1000, .mixed = true);
+PLAN(sixteen_members_sixteen_nodes, 120,
+     .group = { .members = 16, .nodes = 16 }, .messages = 100, .max = 500);
+PLAN(forty_members_one_node, 120,
+     .group = { .members = 40, .nodes = 1, .window = 16384 }, .messages = 30, .max = 200);
+PLAN(sixty_four_members_four_nodes, 180,
+     .group = { .members = 64, .nodes = 4, .window = 16384, .depth = 64 },
+     .messages = 20, .max = 200);
+PLAN(sixty_four_members_sixteen_nodes, 180,
+     .group = { .members = 64, .nodes = 16, .window = 16384, .depth = 64 },
+     .messages = 10, .max = 200);
+
+/* Sizes */
+
+PLAN(empty_messages, 60,
+     .group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 0);
+PLAN(one_byte_messages, 60,
+     .group = { .members = 3, .nodes = 3 }, .messages = 2000, .max = 1, .min = 1);
+PLAN(large_messages, 90,
+     .group = { .members = 3, .nodes = 3, .window = 1 << 20, .max_msg = 200000 },
+     .messages = 60, .max = 200000, .min = 1);
+PLAN(messages_as_large_as_the_window, 90,
+     .group = { .members = 2, .nodes = 2, .window = 65536, .max_msg = 65536 },
+     .messages = 60, .max = 65536, .min = 65530);
+PLAN(largest_messages, 60,
+     .group = { .members = 2, .nodes = 2, .window = 262144, .max_msg = 262144 },
+     .messages = 20, .max = 262144, .min = 262144);
+
+/* Who sends */
+
+PLAN(one_sender, 60,
+     .group = { .members = 4, .nodes = 4, .senders = 1 }, .messages = 2000, .max = 1000);
+PLAN(two_senders_of_five, 60,
+     .group = { .members = 5, .nodes = 3, .senders = 2 }, .messages = 1000, .max = 1000);
+PLAN(receivers_only_listen, 60,
+     .group = { .members = 4, .nodes = 4, .receivers = 0xc }, .messages = 1000, .max = 1000);
+PLAN(creator_only_listens, 60,
+     .group = { .members = 3, .nodes = 3, .receivers = 1 }, .messages = 1000, .max = 1000);
+PLAN(all_but_one_listen, 60,
+     .group = { .members = 6, .nodes = 3, .receivers = 0x3e }, .messages = 1000, .max = 1000);
+PLAN(silent_senders, 60,
+     .group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0x5);
+PLAN(silent_sender_on_the_same_node, 60,
+     .group = { .members = 4, .nodes = 2 }, .messages = 1000, .max = 1000, .silent = 0x3);
+PLAN(all_silent, 60,
+     .group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0xf);
+PLAN(all_but_the_last_silent, 60,
+     .group = { .members = 8, .nodes = 4 }, .messages = 1000, .max = 500, .silent = 0x7f);
+
+/* Pressure */
+
+PLAN(small_window, 60,
+     .group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
+     .messages = 1000, .max = 4096, .mixed = true);
+PLAN(small_window_one_node, 60,
+     .group = { .members = 3, .nodes = 1, .window = 4096, .depth = 16 },
+     .messages = 1000, .max = 4096, .mixed = true);
+PLAN(small_depth, 60,
+     .group = { .members = 3, .nodes = 3, .depth = 16 },
+     .messages = 2000, .max = 8, .mode = JOB_THREADS);
+PLAN(slow_reader, 90,
+     .group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
+     .messages = 300, .max = 1000, .slow = 0x2, .mode = JOB_THREADS);
+PLAN(slow_reader_beside_a_fast_one, 90,
+     .group = { .members = 4, .nodes = 2, .window = 4096, .depth = 16 },
+     .messages = 200, .max = 1000, .slow = 0x4, .mode = JOB_THREADS);
+PLAN(slow_listener, 90,
+     .group = { .members = 3, .nodes = 3, .window = 8192, .depth = 32, .receivers = 0x4 },
+     .messages = 400, .max = 1000, .slow = 0x4);
+
+TEST(blocked_writer_goes_on)
+{
+	struct st_config c = { .members = 3, .nodes = 3, .window = 4096, .max_msg = 1024 };
+	struct st_group g = { 0 };
+	static struct st_msg m;
+	unsigned int i, total;
+	pid_t pid;
+
+	/* the writer needs 200 messages' room; it gets it as the slowest reads */
+	st_open(&g, &c);
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		for (i = 0; i < 200; i++)
+			CHECK_EQ(send(g.fd[0], &m, 1000, 0), 1000);
+		CHECK_OK(shutdown(g.fd[0], SHUT_WR));
+		_exit(0);
+	}
+	CHECK_OK(shutdown(g.fd[1], SHUT_WR));
+	CHECK_OK(shutdown(g.fd[2], SHUT_WR));
+	for (total = 0; total < 200; total++)
+		for (i = 0; i < 3; i++)
+			CHECK_EQ(CHECK_OK(st_recv(g.fd[i], &m, 0)), 1000);
+	st_reap(pid);
+	for (i = 0; i < 3; i++)
+		st_expect_end(g.fd[i]);
+}
+
+TEST(one_reader_holds_the_writer)
+{
+	struct st_config c = { .members = 3, .nodes = 2, .window = 4096, .max_msg = 1024 };
+	struct st_group g = { 0 };
+	static struct st_msg m;
+	unsigned int n = 0, i;
+
+	/* nothing is lost for the one that does not read, on whichever node */
+	st_open(&g, &c);
+	while (send(g.fd[0], &m, 1000, MSG_DONTWAIT) == 1000)
+		n++;
+	CHECK_EQ(errno, EAGAIN);
+	CHECK(n >= 3);
+	for (i = 0; i < n; i++) {
+		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1000);
+		CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1000);
+	}
+	CHECK_ERR(send(g.fd[0], &m, 1000, MSG_DONTWAIT), EAGAIN);
+	for (i = 0; i < n; i++)
+		CHECK_EQ(CHECK_OK(st_recv(g.fd[2], &m, 0)), 1000);
+	st_wait_events(g.fd[0], POLLOUT);
+	CHECK_EQ(send(g.fd[0], &m, 1000, MSG_DONTWAIT), 1000);
+}
+
+/* Quiet and awake */
+
+/*
+ * The engine goes to sleep on a group without traffic. A pause of any length
+ * between two messages may meet it just then; no wake-up may be lost.
+ */
+TEST_SECONDS(pauses_of_all_lengths, 120)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct st_group g = { 0 };
+	uint64_t seed = 1;
+	unsigned int i, j;
+	char text[32];
+
+	st_open(&g, &c);
+	for (i = 0; i < 400; i++) {
+		snprintf(text, sizeof(text), "message %u", i);
+		st_say(g.fd[i % 3], text);
+		for (j = 0; j < 3; j++) {
+			st_wait_events(g.fd[j], POLLIN);
+			st_expect(g.fd[j], text);
+		}
+		st_pause_us(st_random(&seed) % 8000);
+	}
+}
+
+TEST(wakes_after_a_long_rest)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++) {
+		st_say(g.fd[i & 1], "awake");
+		st_expect(g.fd[0], "awake");
+		st_expect(g.fd[1], "awake");
+		/* longer than any heartbeat or timeout of a quiet group */
+		st_pause_us(1500000);
+		CHECK_EQ(st_info(g.fd[0]).state, SPINDLE_STATE_ACTIVE);
+	}
+}
+
+TEST_SECONDS(ping_pong, 90)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	static struct st_msg m;
+	unsigned int i;
+	pid_t pid;
+
+	st_open(&g, &c);
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		for (i = 0; i < 1000; i++) {
+			CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 4);
+			CHECK_EQ(m.from.ss_rank, i & 1);
+			if (!(i & 1))
+				st_say(g.fd[1], "pong");
+		}
+		_exit(0);
+	}
+	for (i = 0; i < 1000; i++) {
+		if (!(i & 1))
+			st_say(g.fd[0], "ping");
+		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 4);
+	}
+	st_reap(pid);
+}
+
+/* Several groups */
+
+TEST_SECONDS(four_groups_at_once, 120)
+{
+	static const struct plan plans[4] = {
+		{ .group = { .members = 3, .nodes = 3 }, .messages = 300, .max = 1000 },
+		{ .group = { .members = 4, .nodes = 2, .window = 8192, .depth = 16 },
+		  .messages = 300, .max = 2000 },
+		{ .group = { .members = 2, .nodes = 2 }, .messages = 600, .max = 100,
+		  .mode = JOB_THREADS },
+		{ .group = { .members = 5, .nodes = 5, .receivers = 0x18 }, .messages = 200,
+		  .max = 3000 },
+	};
+	struct crew crews[4] = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		crew_start(&crews[i], &plans[i]);
+	for (i = 0; i < 4; i++)
+		crew_reap(&crews[i]);
+	for (i = 0; i < 4; i++)
+		crew_agree(&crews[i]);
+}
+
+TEST_SECONDS(groups_one_after_the_other, 120)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = 50, .max = 500,
+	};
+	unsigned int i;
+
+	for (i = 0; i < 20; i++)
+		carry_out(&plan);
+}
+
+TEST_SECONDS(same_name_again, 120)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = 50, .max = 500,
+	};
+	unsigned int i;
+
+	/* crew_reap() has seen all members close: the name is free again */
+	for (i = 0; i < 10; i++) {
+		struct crew crew = { 0 };
+
+		strcpy(crew.names.name, "same-name");
+		crew_start(&crew, &plan);
+		crew_reap(&crew);
+		crew_agree(&crew);
+		munmap(crew.res, crew.n * sizeof(*crew.res));
+	}
+}
+
+TEST(one_failure_leaves_other_groups_alone)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group a = { 0 }, b = { 0 };
+	unsigned int i;
+
+	st_open(&a, &c);
+	st_open(&b, &c);
+	close(a.fd[1]);
+	st_wait_state(a.fd[0], SPINDLE_STATE_FAILED);
+	for (i = 0; i < 50; i++) {
+		st_say(b.fd[i & 1], "unharmed");
+		st_expect(b.fd[0], "unharmed");
+		st_expect(b.fd[1], "unharmed");
+	}
+}
+
+/* Failure */
+
+/* Let a crew talk without end, take one away, and see what the others say. */
+static void lose_one(const struct plan *plan, unsigned int who)
+{
+	struct crew crew = { 0 };
+	unsigned int i;
+	double killed;
+	int status;
+
+	crew_start(&crew, plan);
+	WAIT_UNTIL(crew.res[0].received > 200, 6 * ST_SOON);
+	killed = st_now();
+	CHECK_OK(kill(crew.pid[who], SIGKILL));
+	CHECK_OK(waitpid(crew.pid[who], &status, 0));
+	CHECK(WIFSIGNALED(status));
+	crew.pid[who] = 0;
+	crew_reap(&crew);
+	for (i = 0; i < crew.n; i++) {
+		if (i == who)
+			continue;
+		if (crew.res[i].error != ECONNRESET)
+			FAIL("member %u: %s, not ECONNRESET", i, st_err(crew.res[i].error));
+		printf("# member %u knew after %.3f s\n", i, crew.res[i].end - killed);
+		CHECK(crew.res[i].end - killed < ST_SOON);
+	}
+}
+
+TEST(killed_member)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = FOREVER, .max = 1000,
+	};
+
+	lose_one(&plan, 1);
+}
+
+TEST(killed_creator)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = FOREVER, .max = 1000,
+	};
+
+	lose_one(&plan, 0);
+}
+
+TEST(killed_beside_another_member)
+{
+	static const struct plan plan = {
+		.group = { .members = 4, .nodes = 2 }, .messages = FOREVER, .max = 1000,
+	};
+
+	lose_one(&plan, 3);
+}
+
+TEST(killed_on_the_only_node)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 1 }, .messages = FOREVER, .max = 1000,
+	};
+
+	lose_one(&plan, 2);
+}
+
+TEST(killed_listener)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3, .receivers = 4 }, .messages = FOREVER,
+		.max = 1000,
+	};
+
+	lose_one(&plan, 2);
+}
+
+TEST(killed_with_blocked_writers)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
+		.messages = FOREVER, .max = 1000, .slow = 0x6, .mode = JOB_THREADS,
+	};
+
+	lose_one(&plan, 2);
+}
+
+TEST(killed_silent_member)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = FOREVER, .max = 1000,
+		.silent = 2,
+	};
+
+	/* it has shut down its side, but has not read to the end */
+	lose_one(&plan, 1);
+}
+
+TEST_SECONDS(killed_over_and_over, 120)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 3 }, .messages = FOREVER, .max = 300,
+	};
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		lose_one(&plan, i % 3);
+}
+
+TEST(killed_while_forming)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct spindle_group_join join = { 0 };
+	struct st_group g = { 0 };
+	int *joined = shared(sizeof(*joined));
+	pid_t pid;
+	int fd;
+
+	st_open_but(&g, &c, 2);
+	snprintf(join.name, sizeof(join.name), "%s", g.name);
+	st_contact(&join, st_addr(0));
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		CHECK_OK(st_join(st_bound(1), &join));
+		__atomic_store_n(joined, 1, __ATOMIC_RELEASE);
+		pause();
+	}
+	WAIT_UNTIL(__atomic_load_n(joined, __ATOMIC_ACQUIRE), ST_SOON);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* its place is free: two more make the group complete */
+	fd = st_bound(1);
+	WAIT_UNTIL(!AGAIN(st_join(fd, &join), EUSERS), ST_SOON);
+	fd = st_bound(2);
+	WAIT_UNTIL(!AGAIN(st_join(fd, &join), EUSERS), ST_SOON);
+	st_wait_state(g.fd[0], SPINDLE_STATE_ACTIVE);
+	st_say(fd, "complete");
+	st_expect(g.fd[0], "complete");
+}
+
+TEST(creator_killed_while_forming)
+{
+	struct spindle_group_join join = { 0 };
+	struct st_config c = { .members = 3, .nodes = 3 };
+	char *name = shared(SPINDLE_NAME_LEN);
+	static struct st_msg m;
+	pid_t pid;
+	int fd;
+
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		struct st_group g = { 0 };
+
+		st_open_but(&g, &c, 2);
+		strcpy(name + 1, g.name + 1);
+		__atomic_store_n(name, g.name[0], __ATOMIC_RELEASE);
+		pause();
+	}
+	WAIT_UNTIL(__atomic_load_n(name, __ATOMIC_ACQUIRE), ST_SOON);
+	strcpy(join.name, name);
+	st_contact(&join, st_addr(0));
+	fd = st_bound(1);
+	CHECK_OK(st_join(fd, &join));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	st_wait_events(fd, POLLIN);
+	CHECK(st_events(fd) & POLLERR);
+	CHECK_ERR(st_recv(fd, &m, 0), ECONNRESET);
+}
+
+TEST(closed_early)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct st_group g = { 0 };
+	static struct st_msg m;
+	unsigned int i, k;
+
+	st_open(&g, &c);
+	for (i = 0; i < 10; i++)
+		st_say(g.fd[0], "before");
+	/* delivered at member 1, so at most the last is still on its way at 2 */
+	for (k = 0; k < 10; k++)
+		st_expect(g.fd[1], "before");
+	WAIT_UNTIL(st_events(g.fd[2]) & POLLIN, ST_SOON);
+	close(g.fd[1]);
+	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
+	for (i = 0; i < 3; i += 2) {
+		for (k = 0; st_recv(g.fd[i], &m, MSG_DONTWAIT) >= 0; k++)
+			CHECK_EQ(m.len, 6);
+		CHECK_EQ(errno, ECONNRESET);
+		CHECK(k >= 1 && k <= 10);
+	}
+}
+
+TEST(rejoin_after_failure)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	struct st_group again = { 0 };
+
+	st_open(&g, &c);
+	strcpy(again.name, g.name);
+	close(g.fd[1]);
+	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	close(g.fd[0]);
+	/* both have closed it: the name is free */
+	st_open(&again, &c);
+	st_say(again.fd[1], "once more");
+	st_expect(again.fd[0], "once more");
+	st_expect(again.fd[1], "once more");
+}
+
+TEST(failed_name_stays_while_a_member_holds_it)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct spindle_group_create create;
+	struct st_group g = { 0 };
+	int fd = st_bound(0);
+
+	st_open(&g, &c);
+	close(g.fd[1]);
+	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	create = st_create_of(&c, g.name);
+	CHECK_ERR(st_create(fd, &create), EEXIST);
+	close(g.fd[0]);
+	CHECK_OK(st_create(fd, &create));
+}
+
+/* The end */
+
+TEST(end_with_unread_messages)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct st_group g = { 0 };
+	unsigned int i, k;
+
+	/* all have said their last before anybody reads */
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < 20; k++)
+			st_say(g.fd[i], "unread");
+		CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+	}
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < 60; k++)
+			st_expect(g.fd[i], "unread");
+		st_expect_end(g.fd[i]);
+		close(g.fd[i]);
+	}
+}
+
+TEST(late_reader_after_the_others_left)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct st_group g = { 0 };
+	unsigned int i, k;
+
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++) {
+		for (k = 0; k < 20; k++)
+			st_say(g.fd[i], "for all");
+		CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+	}
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 60; k++)
+			st_expect(g.fd[i], "for all");
+		st_expect_end(g.fd[i]);
+		close(g.fd[i]);
+	}
+	/* it may take its time */
+	for (k = 0; k < 60; k++)
+		st_expect(g.fd[2], "for all");
+	st_expect_end(g.fd[2]);
+	CHECK_EQ(st_info(g.fd[2]).state, SPINDLE_STATE_CLOSED);
+}
+
+int main(int argc, char **argv)
+{
+	return st_main(argc, argv);
+}

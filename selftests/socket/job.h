@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One member of a group at work: it sends its messages, receives everybody's,
+ * checks every byte, and sums up what it received in the order it came.
+ *
+ * A sender's k-th message is a function of the seed, its rank and k, so every
+ * receiver knows what must come next from each sender.
+ */
+#ifndef SPINDLE_JOB_H
+#define SPINDLE_JOB_H
+
+#include "spindle_selftest.h"
+
+#include <pthread.h>
+
+#define JOB_MAX_MSG	(256 << 10)
+
+enum job_mode {
+	JOB_POLL,	/* one thread, never blocks in send or recv */
+	JOB_THREADS,	/* one thread blocks in send, the other in recv */
+};
+
+/**
+ * struct job - what a member does
+ * @name: the group
+ * @contact: address to join at; NULL: create the group
+ * @addr: the member's node
+ * @group: configuration, for who creates
+ * @receiver: it comes as a receiver
+ * @messages: it sends so many, if it may send; ~0: until something fails
+ * @max: largest size of a message; 0: empty ones
+ * @min: smallest size
+ * @seed: decides sizes and bytes, the same for all members of a group
+ * @mode: enum job_mode
+ * @slow_us: pause after each message received
+ * @order: file for the rolling hash after each message, or NULL
+ */
+struct job {
+	const char *name;
+	const char *contact;
+	const char *addr;
+	struct st_config group;
+	bool receiver;
+	uint64_t messages;
+	uint32_t max;
+	uint32_t min;
+	uint64_t seed;
+	enum job_mode mode;
+	unsigned int slow_us;
+	const char *order;
+};
+
+/**
+ * struct job_result - what came of it; in memory shared with the parent
+ * @error: errno the group failed with, 0: it ended in order
+ * @rank: its rank
+ * @sent: messages it sent
+ * @received: messages it received
+ * @bytes: bytes it received
+ * @hash: over rank, length and bytes of all messages in their order
+ * @from: messages received from each rank
+ * @active: time of the first view
+ * @end: time of the end
+ */
+struct job_result {
+	int error;
+	uint32_t rank;
+	uint64_t sent;
+	uint64_t received;
+	uint64_t bytes;
+	uint64_t hash;
+	uint64_t from[SPINDLE_MAX_MEMBERS];
+	double active;
+	double end;
+};
+
+struct job_run {
+	const struct job *job;
+	struct job_result *res;
+	FILE *order;
+	int fd;
+};
+
+static inline uint64_t job_hash(uint64_t hash, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	uint64_t word;
+
+	/* eight bytes at a time: byte by byte is slow under emulation */
+	for (; len >= 8; len -= 8, p += 8) {
+		memcpy(&word, p, 8);
+		hash = (hash ^ word) * 0x100000001b3ULL;
+		hash ^= hash >> 29;
+	}
+	while (len--)
+		hash = (hash ^ *p++) * 0x100000001b3ULL;
+	return hash;
+}
+
+/* Message @k of @rank: its length; the bytes go to @buf. */
+static inline uint32_t job_message(const struct job *job, uint32_t rank, uint64_t k,
+				   unsigned char *buf)
+{
+	uint64_t state = job->seed ^ (uint64_t)rank << 48 ^ k << 1;
+	uint32_t len, i;
+	uint64_t word;
+
+	word = st_random(&state);
+	len = job->min + (uint32_t)(word >> 8) % (job->max - job->min + 1);
+	/* many small ones, some of every size */
+	if (word & 1 && len > job->min)
+		len = job->min + (len - job->min) % 64;
+	for (i = 0; i + 8 <= len; i += 8) {
+		word = word * 6364136223846793005ULL + 1442695040888963407ULL;
+		memcpy(buf + i, &word, 8);
+	}
+	for (; i < len; i++)
+		buf[i] = word >> (8 * (i & 7));
+	return len;
+}
+
+static inline int job_open(const struct job *job)
+{
+	struct spindle_group_join join = { 0 };
+	double end = st_now() + 6 * ST_SOON;
+	int fd = st_socket(0);
+
+	CHECK_OK(st_bind(fd, job->addr));
+	if (!job->contact) {
+		struct spindle_group_create c = st_create_of(&job->group, job->name);
+
+		c.flags = job->receiver ? SPINDLE_F_RECEIVER : 0;
+		CHECK_OK(st_create(fd, &c));
+		return fd;
+	}
+	snprintf(join.name, sizeof(join.name), "%s", job->name);
+	st_contact(&join, job->contact);
+	join.flags = job->receiver ? SPINDLE_F_RECEIVER : 0;
+	/* whoever made the group may start later than this one */
+	while (st_join(fd, &join)) {
+		if (errno != ENOENT && errno != ECONNREFUSED && errno != EHOSTUNREACH &&
+		    errno != ETIMEDOUT)
+			FAIL("join: %s", st_err(errno));
+		if (st_now() > end)
+			FAIL("join: still %s", st_err(errno));
+		st_pause_us(20000);
+	}
+	return fd;
+}
+
+/* Was the send refused only because this member is none of the senders? */
+static inline bool job_not_a_sender(const struct job_run *run)
+{
+	return errno == EACCES && !run->res->sent;
+}
+
+static inline void job_fail(struct job_run *run)
+{
+	int err = errno;
+	struct spindle_group_info info = st_info(run->fd);
+
+	if (info.state != SPINDLE_STATE_FAILED)
+		FAIL("%s, but the group's state is %u", st_err(err), info.state);
+	if (info.error != err)
+		FAIL("%s, but the group failed with %s", st_err(err), st_err(info.error));
+	run->res->error = err;
+}
+
+/* Take one message; false at the end of the stream, or when the group failed. */
+static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned char *want,
+			    int flags)
+{
+	struct job_result *res = run->res;
+	struct sockaddr_spindle from;
+	struct iovec iov = { buf, JOB_MAX_MSG };
+	struct msghdr msg = {
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
+	};
+	uint32_t head[2];
+	ssize_t n;
+
+	n = recvmsg(run->fd, &msg, flags);
+	if (n < 0) {
+		if (errno == EAGAIN)
+			return true;
+		job_fail(run);
+		return false;
+	}
+	if (!(msg.msg_flags & MSG_EOR)) {
+		CHECK_EQ(n, 0);
+		return false;
+	}
+	CHECK_EQ(msg.msg_flags & MSG_TRUNC, 0);
+	CHECK(from.ss_rank < SPINDLE_MAX_MEMBERS);
+	if (n != job_message(run->job, from.ss_rank, res->from[from.ss_rank], want) ||
+	    memcmp(buf, want, n))
+		FAIL("message %llu of rank %u is not what was sent (%zd bytes)",
+		     (unsigned long long)res->from[from.ss_rank], from.ss_rank, n);
+	res->from[from.ss_rank]++;
+	res->received++;
+	res->bytes += n;
+	head[0] = from.ss_rank;
+	head[1] = n;
+	res->hash = job_hash(job_hash(res->hash, head, sizeof(head)), buf, n);
+	if (run->order && fwrite(&res->hash, sizeof(res->hash), 1, run->order) != 1)
+		FAIL("writing the order: %s", st_err(errno));
+	if (run->job->slow_us)
+		st_pause_us(run->job->slow_us);
+	return true;
+}
+
+static inline void *job_send_all(void *arg)
+{
+	struct job_run *run = arg;
+	unsigned char *buf = malloc(JOB_MAX_MSG);
+	uint32_t len;
+
+	for (run->res->sent = 0; run->res->sent < run->job->messages; run->res->sent++) {
+		len = job_message(run->job, run->res->rank, run->res->sent, buf);
+		if (send(run->fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len)
+			continue;
+		if (!job_not_a_sender(run))
+			job_fail(run);
+		break;
+	}
+	if (run->res->sent == run->job->messages)
+		CHECK_OK(shutdown(run->fd, SHUT_WR));
+	free(buf);
+	return NULL;
+}
+
+static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char *buf,
+				 unsigned char *want)
+{
+	unsigned char *out = malloc(JOB_MAX_MSG);
+	struct pollfd pfd = { .fd = run->fd };
+	bool made = false;
+	uint32_t len = 0;
+	unsigned int i;
+	ssize_t n;
+
+	for (;;) {
+		pfd.events = POLLIN | (sends ? POLLOUT : 0);
+		CHECK_OK(poll(&pfd, 1, -1));
+		for (i = 0; sends && i < 16; i++) {
+			if (run->res->sent == run->job->messages) {
+				CHECK_OK(shutdown(run->fd, SHUT_WR));
+				sends = false;
+				break;
+			}
+			if (!made)
+				len = job_message(run->job, run->res->rank, run->res->sent, out);
+			made = true;
+			n = send(run->fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+			if (n < 0 && errno == EAGAIN)
+				break;
+			if (n < 0) {
+				if (!job_not_a_sender(run))
+					job_fail(run);
+				/* what was delivered is still to be read */
+				sends = false;
+				break;
+			}
+			CHECK_EQ(n, len);
+			made = false;
+			run->res->sent++;
+		}
+		for (i = 0; i < 16 && pfd.revents & ~POLLOUT; i++) {
+			uint64_t before = run->res->received;
+
+			if (!job_recv(run, buf, want, MSG_DONTWAIT))
+				goto out;
+			if (run->res->received == before)
+				break;
+		}
+	}
+out:
+	free(out);
+}
+
+static inline void job_wait_first_view(int fd)
+{
+	double end = st_now() + 6 * ST_SOON;
+	unsigned int us = 200;
+	unsigned int state;
+
+	while ((state = st_info(fd).state) == SPINDLE_STATE_FORMING) {
+		if (st_now() > end)
+			FAIL("no first view in %d s", 6 * ST_SOON);
+		st_pause_us(us);
+		us = us < 5000 ? us * 2 : us;
+	}
+	if (state == SPINDLE_STATE_NONE)
+		FAIL("in no group");
+}
+
+static inline void job_run(const struct job *job, struct job_result *res)
+{
+	struct job_run run = { .job = job, .res = res, .fd = job_open(job) };
+	unsigned char *buf = malloc(JOB_MAX_MSG), *want = malloc(JOB_MAX_MSG);
+	struct spindle_group_info info;
+	struct sockaddr_spindle own;
+	socklen_t len = sizeof(own);
+	pthread_t thread;
+	bool sends;
+
+	job_wait_first_view(run.fd);
+	res->active = st_now();
+	info = st_info(run.fd);
+	CHECK_OK(getsockname(run.fd, (struct sockaddr *)&own, &len));
+	if (info.state == SPINDLE_STATE_ACTIVE)
+		CHECK_EQ(own.ss_rank, info.rank);
+	res->rank = info.rank;
+	res->hash = 0xcbf29ce484222325ULL;
+	sends = !job->receiver && job->messages;
+	if (job->order) {
+		run.order = fopen(job->order, "we");
+		if (!run.order)
+			FAIL("%s: %s", job->order, st_err(errno));
+	}
+	if (!job->receiver && !job->messages)
+		CHECK_OK(shutdown(run.fd, SHUT_WR));
+	if (job->mode == JOB_THREADS) {
+		if (sends)
+			CHECK_EQ(pthread_create(&thread, NULL, job_send_all, &run), 0);
+		while (job_recv(&run, buf, want, 0))
+			;
+		if (sends)
+			pthread_join(thread, NULL);
+	} else {
+		job_poll_loop(&run, sends, buf, want);
+	}
+	if (run.order)
+		fclose(run.order);
+	res->end = st_now();
+	info = st_info(run.fd);
+	CHECK_EQ(info.received, res->received);
+	CHECK_EQ(info.sent, res->sent);
+	if (!res->error)
+		CHECK_EQ(info.state, SPINDLE_STATE_CLOSED);
+	close(run.fd);
+	free(buf);
+	free(want);
+}
+
+#endif /* SPINDLE_JOB_H */
