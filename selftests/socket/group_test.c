@@ -141,87 +141,87 @@ static void carry_out(const struct plan *plan)
 /* Every member hears everybody in one order */
 
 PLAN(two_members_two_nodes, 60,
-     .group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000);
+	.group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000);
 PLAN(two_members_two_nodes_threads, 60,
-     .group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000, .mode = JOB_THREADS);
+	.group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000, .mode = JOB_THREADS);
 PLAN(two_members_one_node, 60,
-     .group = { .members = 2, .nodes = 1 }, .messages = 2000, .max = 2000);
+	.group = { .members = 2, .nodes = 1 }, .messages = 2000, .max = 2000);
 PLAN(four_members_one_node, 60,
-     .group = { .members = 4, .nodes = 1 }, .messages = 1000, .max = 1000, .mixed = true);
+	.group = { .members = 4, .nodes = 1 }, .messages = 1000, .max = 1000, .mixed = true);
 PLAN(three_members_three_nodes, 60,
-     .group = { .members = 3, .nodes = 3 }, .messages = 1500, .max = 1500, .mixed = true);
+	.group = { .members = 3, .nodes = 3 }, .messages = 1500, .max = 1500, .mixed = true);
 PLAN(five_members_two_nodes, 60,
-     .group = { .members = 5, .nodes = 2 }, .messages = 500, .max = 1000);
+	.group = { .members = 5, .nodes = 2 }, .messages = 500, .max = 1000);
 PLAN(eight_members_eight_nodes, 90,
-     .group = { .members = 8, .nodes = 8 }, .messages = 300, .max = 1000, .mixed = true);
+	.group = { .members = 8, .nodes = 8 }, .messages = 300, .max = 1000, .mixed = true);
 PLAN(sixteen_members_sixteen_nodes, 120,
-     .group = { .members = 16, .nodes = 16 }, .messages = 100, .max = 500);
+	.group = { .members = 16, .nodes = 16 }, .messages = 100, .max = 500);
 PLAN(forty_members_one_node, 120,
-     .group = { .members = 40, .nodes = 1, .window = 16384 }, .messages = 30, .max = 200);
+	.group = { .members = 40, .nodes = 1, .window = 16384 }, .messages = 30, .max = 200);
 PLAN(sixty_four_members_four_nodes, 180,
-     .group = { .members = 64, .nodes = 4, .window = 16384, .depth = 64 },
-     .messages = 20, .max = 200);
+	.group = { .members = 64, .nodes = 4, .window = 16384, .depth = 64 },
+	.messages = 20, .max = 200);
 PLAN(sixty_four_members_sixteen_nodes, 180,
-     .group = { .members = 64, .nodes = 16, .window = 16384, .depth = 64 },
-     .messages = 10, .max = 200);
+	.group = { .members = 64, .nodes = 16, .window = 16384, .depth = 64 },
+	.messages = 10, .max = 200);
 
 /* Sizes */
 
 PLAN(empty_messages, 60,
-     .group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 0);
+	.group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 0);
 PLAN(one_byte_messages, 60,
-     .group = { .members = 3, .nodes = 3 }, .messages = 2000, .max = 1, .min = 1);
+	.group = { .members = 3, .nodes = 3 }, .messages = 2000, .max = 1, .min = 1);
 PLAN(large_messages, 90,
-     .group = { .members = 3, .nodes = 3, .window = 1 << 20, .max_msg = 200000 },
-     .messages = 60, .max = 200000, .min = 1);
+	.group = { .members = 3, .nodes = 3, .window = 1 << 20, .max_msg = 200000 },
+	.messages = 60, .max = 200000, .min = 1);
 PLAN(messages_as_large_as_the_window, 90,
-     .group = { .members = 2, .nodes = 2, .window = 65536, .max_msg = 65536 },
-     .messages = 60, .max = 65536, .min = 65530);
+	.group = { .members = 2, .nodes = 2, .window = 65536, .max_msg = 65536 },
+	.messages = 60, .max = 65536, .min = 65530);
 PLAN(largest_messages, 60,
-     .group = { .members = 2, .nodes = 2, .window = 262144, .max_msg = 262144 },
-     .messages = 20, .max = 262144, .min = 262144);
+	.group = { .members = 2, .nodes = 2, .window = 262144, .max_msg = 262144 },
+	.messages = 20, .max = 262144, .min = 262144);
 
 /* Who sends */
 
 PLAN(one_sender, 60,
-     .group = { .members = 4, .nodes = 4, .senders = 1 }, .messages = 2000, .max = 1000);
+	.group = { .members = 4, .nodes = 4, .senders = 1 }, .messages = 2000, .max = 1000);
 PLAN(two_senders_of_five, 60,
-     .group = { .members = 5, .nodes = 3, .senders = 2 }, .messages = 1000, .max = 1000);
+	.group = { .members = 5, .nodes = 3, .senders = 2 }, .messages = 1000, .max = 1000);
 PLAN(receivers_only_listen, 60,
-     .group = { .members = 4, .nodes = 4, .receivers = 0xc }, .messages = 1000, .max = 1000);
+	.group = { .members = 4, .nodes = 4, .receivers = 0xc }, .messages = 1000, .max = 1000);
 PLAN(creator_only_listens, 60,
-     .group = { .members = 3, .nodes = 3, .receivers = 1 }, .messages = 1000, .max = 1000);
+	.group = { .members = 3, .nodes = 3, .receivers = 1 }, .messages = 1000, .max = 1000);
 PLAN(all_but_one_listen, 60,
-     .group = { .members = 6, .nodes = 3, .receivers = 0x3e }, .messages = 1000, .max = 1000);
+	.group = { .members = 6, .nodes = 3, .receivers = 0x3e }, .messages = 1000, .max = 1000);
 PLAN(silent_senders, 60,
-     .group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0x5);
+	.group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0x5);
 PLAN(silent_sender_on_the_same_node, 60,
-     .group = { .members = 4, .nodes = 2 }, .messages = 1000, .max = 1000, .silent = 0x3);
+	.group = { .members = 4, .nodes = 2 }, .messages = 1000, .max = 1000, .silent = 0x3);
 PLAN(all_silent, 60,
-     .group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0xf);
+	.group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0xf);
 PLAN(all_but_the_last_silent, 60,
-     .group = { .members = 8, .nodes = 4 }, .messages = 1000, .max = 500, .silent = 0x7f);
+	.group = { .members = 8, .nodes = 4 }, .messages = 1000, .max = 500, .silent = 0x7f);
 
 /* Pressure */
 
 PLAN(small_window, 60,
-     .group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
-     .messages = 1000, .max = 4096, .mixed = true);
+	.group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
+	.messages = 1000, .max = 4096, .mixed = true);
 PLAN(small_window_one_node, 60,
-     .group = { .members = 3, .nodes = 1, .window = 4096, .depth = 16 },
-     .messages = 1000, .max = 4096, .mixed = true);
+	.group = { .members = 3, .nodes = 1, .window = 4096, .depth = 16 },
+	.messages = 1000, .max = 4096, .mixed = true);
 PLAN(small_depth, 60,
-     .group = { .members = 3, .nodes = 3, .depth = 16 },
-     .messages = 2000, .max = 8, .mode = JOB_THREADS);
+	.group = { .members = 3, .nodes = 3, .depth = 16 },
+	.messages = 2000, .max = 8, .mode = JOB_THREADS);
 PLAN(slow_reader, 90,
-     .group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
-     .messages = 300, .max = 1000, .slow = 0x2, .mode = JOB_THREADS);
+	.group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
+	.messages = 300, .max = 1000, .slow = 0x2, .mode = JOB_THREADS);
 PLAN(slow_reader_beside_a_fast_one, 90,
-     .group = { .members = 4, .nodes = 2, .window = 4096, .depth = 16 },
-     .messages = 200, .max = 1000, .slow = 0x4, .mode = JOB_THREADS);
+	.group = { .members = 4, .nodes = 2, .window = 4096, .depth = 16 },
+	.messages = 200, .max = 1000, .slow = 0x4, .mode = JOB_THREADS);
 PLAN(slow_listener, 90,
-     .group = { .members = 3, .nodes = 3, .window = 8192, .depth = 32, .receivers = 0x4 },
-     .messages = 400, .max = 1000, .slow = 0x4);
+	.group = { .members = 3, .nodes = 3, .window = 8192, .depth = 32, .receivers = 0x4 },
+	.messages = 400, .max = 1000, .slow = 0x4);
 
 TEST(blocked_writer_goes_on)
 {
