@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/*
+ * One member of a group: sends the lines of a file, and writes what all members
+ * send, in the order in which all receive it: the sender's rank, then the line.
+ *
+ *	stream ADDRESS CONTACT|- GROUP MEMBERS FILE OUT
+ *
+ * It makes the group when CONTACT is "-", else joins it there.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <linux/socket.h>
+#include <linux/spindle.h>
+
+static FILE *file(const char *path, const char *mode)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f)
+		err(1, "%s", path);
+	return f;
+}
+
+static int number_in(const char *path)
+{
+	int n = -1;
+
+	if (fscanf(file(path, "r"), "%d", &n) != 1)
+		errx(1, "%s", path);
+	return n;
+}
+
+static void send_lines(int s, FILE *in)
+{
+	char line[16384];
+
+	while (fgets(line, sizeof(line), in))
+		if (send(s, line, strcspn(line, "\n"), 0) < 0)
+			err(1, "send");
+	_exit(shutdown(s, SHUT_WR) ? 1 : 0);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	struct spindle_group_create create = { 0 };
+	struct spindle_group_join join = { 0 };
+	struct sockaddr_spindle from;
+	char buf[16384];
+	struct iovec iov = { buf, sizeof(buf) };
+	struct msghdr msg = { .msg_name = &from, .msg_iov = &iov, .msg_iovlen = 1 };
+	socklen_t len = sizeof(from);
+	FILE *in, *out;
+	int s, n, received = 0;
+
+	if (argc != 7)
+		errx(2, "ADDRESS CONTACT|- GROUP MEMBERS FILE OUT");
+	in = file(argv[5], "r");
+	out = file(argv[6], "w");
+	s = socket(number_in("/sys/module/spindle/parameters/family"), SOCK_SEQPACKET, 0);
+	inet_pton(AF_INET, argv[1], &addr.sin_addr);
+	if (s < 0 || bind(s, (struct sockaddr *)&addr, sizeof(addr)))
+		err(1, "%s", argv[1]);
+	if (strcmp(argv[2], "-")) {
+		snprintf(join.name, sizeof(join.name), "%s", argv[3]);
+		inet_pton(AF_INET, argv[2], &addr.sin_addr);
+		memcpy(join.contact, &addr, sizeof(addr));
+		/* the creator may not be there yet */
+		while (setsockopt(s, SOL_SPINDLE, SPINDLE_GROUP_JOIN, &join, sizeof(join)) &&
+		       (errno == ENOENT || errno == ECONNREFUSED))
+			usleep(20000);
+	} else {
+		snprintf(create.name, sizeof(create.name), "%s", argv[3]);
+		create.members = atoi(argv[4]);
+		if (setsockopt(s, SOL_SPINDLE, SPINDLE_GROUP_CREATE, &create, sizeof(create)))
+			err(1, "create");
+	}
+	if (!fork())
+		send_lines(s, in);
+	for (;; received++) {
+		msg.msg_namelen = sizeof(from);
+		n = recvmsg(s, &msg, 0);
+		if (n < 0)
+			err(1, "recv");
+		if (!(msg.msg_flags & MSG_EOR))
+			break;		/* the end of the stream, not an empty line */
+		fprintf(out, "%u %.*s\n", from.ss_rank, n, buf);
+		if (received % 1000 == 0 && printf("at %d\n", received))
+			fflush(stdout);
+	}
+	snprintf(buf, sizeof(buf), "/sys/kernel/spindle/%s/%s/counters/rdma_writes", argv[1],
+		 argv[3]);
+	getsockname(s, (struct sockaddr *)&from, &len);
+	printf("end rank %u received %d writes %d\n", from.ss_rank, received, number_in(buf));
+	return fclose(out) ? 1 : 0;
+}
