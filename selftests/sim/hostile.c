@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A hostile node: it can write anything into its own row and lanes at every
+ * peer, at any time. Its cells mostly carry a valid check, or nobody would
+ * look at them.
+ */
+#include "sim.h"
+
+static u64 hostile_value(struct sim *s, u64 old)
+{
+	struct rng *r = &s->rng;
+
+	switch (rng_below(r, 14)) {
+	case 0:
+		return 0;
+	case 1:
+		return ~0ull;
+	case 2:
+		return old + 1;
+	case 3:
+		return old - 1;
+	case 4:
+		return old + (1ull << 31);
+	case 5:
+		return old + (1ull << 32);
+	case 6:
+		return 1ull << 63;
+	case 7:
+		return old ^ 1ull << rng_below(r, 64);
+	case 8:
+		return rng_next(r);
+	case 9:
+		return old + (1ull << 32) * rng_below(r, 20);
+	case 10:
+		return rng_below(r, 2 * s->window);
+	default:
+		return old + rng_below(r, 2 * s->depth);
+	}
+}
+
+static void hostile_cell(struct sim *s, struct sp_cell *cell)
+{
+	cell->value = hostile_value(s, cell->value);
+	if (rng_chance(&s->rng, 900))
+		cell->check = sp_mix(cell->value, s->epoch);
+}
+
+static void hostile_desc(struct sim *s, struct sp_desc *d)
+{
+	u32 *field[] = { &d->index, &d->len, &d->pos, &d->flags };
+	u32 i = rng_below(&s->rng, 4);
+
+	*field[i] = (u32)hostile_value(s, *field[i]);
+	/* A message that the ring could hold, and a receiver's buffer not. */
+	if (rng_chance(&s->rng, 200))
+		d->len = rng_range(&s->rng, s->max_len, s->window + 1);
+}
+
+/* A packet of the hostile node, about to leave. */
+void hostile_packet(struct sim *s, struct net_write *w)
+{
+	if (!rng_chance(&s->rng, s->villainy))
+		return;
+	if (w->kind == WR_ROW)
+		hostile_cell(s, (struct sp_cell *)w->data +
+			     rng_below(&s->rng, w->len / sizeof(struct sp_cell)));
+	else if (w->kind == WR_DESC)
+		hostile_desc(s, (struct sp_desc *)w->data +
+			     rng_below(&s->rng, w->len / sizeof(struct sp_desc)));
+}
+
+/* A write out of turn. */
+void hostile_attack(struct sim *s)
+{
+	u32 victim = rng_below(&s->rng, s->nnodes);
+	struct node *n = &s->nodes[victim];
+	const struct sp_layout *lay = &n->peers[s->villain].lay;
+	u8 *slab = n->slab[s->villain];
+	u32 i;
+
+	if (victim != s->villain) {
+		struct sp_cell *row = (struct sp_cell *)(slab + sp_layout_row(lay, 1));
+
+		i = rng_below(&s->rng, SP_CELL_LANES + lay->lanes);
+		hostile_cell(s, &row[i]);
+		if (lay->lanes) {
+			u32 lane = rng_below(&s->rng, lay->lanes);
+			struct sp_desc *ring = (struct sp_desc *)
+				(slab + sp_layout_desc(lay, lane));
+
+			for (i = rng_below(&s->rng, 4); i; i--)
+				hostile_desc(s, &ring[rng_below(&s->rng, s->depth)]);
+		}
+		node_kick(n);
+	}
+	if (s->attacks) {
+		s->attacks--;
+		sim_after(s, rng_range(&s->rng, 1, 400), EV_ATTACK, 0);
+	}
+}

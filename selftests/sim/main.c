@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Arguments, processes and reporting. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+static const char * const doorbell_names[SIM_DOORBELLS] = {
+	[SIM_POLLED] = "polled",
+	[SIM_GUARDED] = "guarded",
+	[SIM_MIXED] = "mixed",
+};
+
+struct args {
+	uint64_t from;
+	uint64_t seeds;
+	int doorbell;		/* -1: all */
+	int jobs;
+	bool trace;
+	bool first;		/* stop at the first violation */
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: sim [options]\n"
+	      "  --seeds N          run N seeds (default 1000)\n"
+	      "  --from S           begin with seed S (default 0)\n"
+	      "  --seed S           run seed S only\n"
+	      "  --doorbell D       polled, guarded or mixed (default: each of them)\n"
+	      "  --trace            print what happens\n"
+	      "  --first            stop at the first violation\n"
+	      "  --jobs N           share the seeds among N processes (default 1)\n"
+	      "  --scenario NAME    run a named scenario, or all\n"
+	      "  --list             list the scenarios\n", to);
+}
+
+static bool run_one(const struct args *a, uint64_t seed, int doorbell)
+{
+	struct sim_opts opts = {
+		.seed = seed,
+		.doorbell = doorbell,
+		.trace = a->trace,
+	};
+	struct sim *s = sim_new(&opts);
+	bool ok = sim_run(s);
+
+	if (!ok)
+		printf("seed %llu %s: %s\n  replay: scripts/sim --seed %llu --doorbell %s --trace\n",
+		       (unsigned long long)seed, doorbell_names[doorbell],
+		       s->why, (unsigned long long)seed,
+		       doorbell_names[doorbell]);
+	if (a->trace)
+		printf("%llu steps, %u messages\n",
+		       (unsigned long long)s->steps, s->nstory);
+	fflush(stdout);
+	sim_free(s);
+	return ok;
+}
+
+/* Every a->jobs-th seed, over all doorbells asked for. */
+static uint64_t run_share(const struct args *a, int share)
+{
+	uint64_t violations = 0;
+	uint64_t seed;
+	int d;
+
+	for (seed = a->from + share; seed < a->from + a->seeds; seed += a->jobs) {
+		for (d = 0; d < SIM_DOORBELLS; d++)
+			if (a->doorbell < 0 || a->doorbell == d)
+				violations += !run_one(a, seed, d);
+		if (violations && a->first)
+			break;
+	}
+	return violations;
+}
+
+/* Each process tells its count through its own pipe; a dead one counts. */
+static uint64_t run_jobs(const struct args *a)
+{
+	uint64_t violations = 0;
+	int (*pipes)[2] = calloc(a->jobs, sizeof(*pipes));
+	int i;
+
+	for (i = 0; i < a->jobs; i++) {
+		pid_t pid;
+
+		if (pipe(pipes[i]) || (pid = fork()) < 0) {
+			perror("sim");
+			exit(2);
+		}
+		if (!pid) {
+			uint64_t mine = run_share(a, i);
+
+			_exit(write(pipes[i][1], &mine, sizeof(mine)) !=
+			      sizeof(mine));
+		}
+		close(pipes[i][1]);
+	}
+	for (i = 0; i < a->jobs; i++) {
+		uint64_t theirs;
+
+		if (read(pipes[i][0], &theirs, sizeof(theirs)) != sizeof(theirs)) {
+			printf("process %d died\n", i);
+			theirs = 1;
+		}
+		violations += theirs;
+		close(pipes[i][0]);
+	}
+	while (wait(NULL) > 0)
+		;
+	free(pipes);
+	return violations;
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 0);
+
+	if (*end || end == text) {
+		fprintf(stderr, "sim: not a number: %s\n", text);
+		exit(2);
+	}
+	return n;
+}
+
+static int doorbell(const char *text)
+{
+	int d;
+
+	for (d = 0; d < SIM_DOORBELLS; d++)
+		if (!strcmp(text, doorbell_names[d]))
+			return d;
+	fprintf(stderr, "sim: no such doorbell: %s\n", text);
+	exit(2);
+}
+
+static int run_named(const char *name)
+{
+	int failed = scenario_run(name);
+
+	if (failed < 0) {
+		fprintf(stderr, "sim: no such scenario: %s\n", name);
+		return 2;
+	}
+	printf("scenarios: %d failed\n", failed);
+	return failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "seeds", required_argument, NULL, 'n' },
+		{ "from", required_argument, NULL, 'f' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "doorbell", required_argument, NULL, 'd' },
+		{ "trace", no_argument, NULL, 't' },
+		{ "first", no_argument, NULL, '1' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "scenario", required_argument, NULL, 'S' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1 };
+	uint64_t violations;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		switch (c) {
+		case 'n':
+			a.seeds = number(optarg);
+			break;
+		case 'f':
+			a.from = number(optarg);
+			break;
+		case 's':
+			a.from = number(optarg);
+			a.seeds = 1;
+			break;
+		case 'd':
+			a.doorbell = doorbell(optarg);
+			break;
+		case 't':
+			a.trace = true;
+			break;
+		case '1':
+			a.first = true;
+			break;
+		case 'j':
+			a.jobs = max((int)number(optarg), 1);
+			break;
+		case 'S':
+			return run_named(optarg);
+		case 'l':
+			scenario_list();
+			return 0;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	}
+	if (optind != argc) {
+		usage(stderr);
+		return 2;
+	}
+	violations = a.jobs > 1 ? run_jobs(&a) : run_share(&a, 0);
+	printf("sim: %llu seeds, %llu violations\n", (unsigned long long)a.seeds,
+	       (unsigned long long)violations);
+	return violations != 0;
+}

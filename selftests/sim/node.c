@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The shell around the core on one node: it lends memory, locks and posting,
+ * passes while the engine is awake, and looks once more before it sleeps.
+ */
+#include <stdlib.h>
+
+#include "sim.h"
+
+static struct node *node_of(struct sp_core *c)
+{
+	return (struct node *)((char *)c - offsetof(struct node, core));
+}
+
+static struct plan *node_plan(struct node *n, u32 own)
+{
+	return &n->sim->plans[n->own[own].rank];
+}
+
+/* What other contexts do while a pass goes on. */
+static void node_interrupted(struct node *n)
+{
+	struct sim *s = n->sim;
+
+	if (s->weather.amid && rng_below(&s->rng, s->weather.amid) < 4)
+		sim_disturb(s);
+}
+
+static void op_lane_lock(struct sp_core *c, u32 own)
+{
+	struct node *n = node_of(c);
+
+	node_interrupted(n);
+	node_plan(n, own)->locked = true;
+}
+
+static void op_lane_unlock(struct sp_core *c, u32 own)
+{
+	struct node *n = node_of(c);
+
+	node_plan(n, own)->locked = false;
+	node_interrupted(n);
+}
+
+static int op_post_run(struct sp_core *c, u32 node, u32 own,
+		       const struct sp_run *run)
+{
+	struct node *n = node_of(c);
+	struct sim *s = n->sim;
+	struct conn *conn = sim_conn(s, n->id, node);
+	u32 wanted = 0;
+	u32 i;
+
+	node_interrupted(n);
+	for (i = 0; i < 2; i++)
+		wanted += !!run->bytes[i].len + !!run->desc[i].len;
+	if (!net_room(conn, wanted))
+		return -EAGAIN;
+	for (i = 0; i < 2; i++) {
+		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
+
+		if (run->bytes[i].len)
+			net_post(s, conn, WR_BYTES, off, n->slab[n->id] + off,
+				 run->bytes[i].len, false);
+	}
+	for (i = 0; i < 2; i++) {
+		u64 off = sp_layout_desc(&n->lay, own) + run->desc[i].off;
+
+		if (run->desc[i].len)
+			net_post(s, conn, WR_DESC, off, n->slab[n->id] + off,
+				 run->desc[i].len, false);
+	}
+	return 0;
+}
+
+static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
+		       u32 count, u64 *ticket)
+{
+	struct node *n = node_of(c);
+	struct sim *s = n->sim;
+	struct conn *conn = sim_conn(s, n->id, node);
+	bool live = s->opts.broken & SIM_BREAK_LIVE_ROWS;
+	const struct sp_cell *src = cells;
+
+	node_interrupted(n);
+	if (!net_room(conn, 1))
+		return -EAGAIN;
+	if (!conn->to->polled) {
+		if (!conn->credits)
+			return -EAGAIN;
+		conn->credits--;
+	}
+	if (live) {
+		memcpy(n->live_row, cells, count * sizeof(*cells));
+		src = n->live_row;
+	}
+	*ticket = net_post(s, conn, WR_ROW, sp_layout_row(&n->lay, c->view), src,
+			   count * sizeof(*cells), !live);
+	return 0;
+}
+
+static u64 op_landed(struct sp_core *c, u32 node)
+{
+	struct node *n = node_of(c);
+
+	node_interrupted(n);
+	return sim_conn(n->sim, n->id, node)->completed;
+}
+
+static int op_post_wake(struct sp_core *c, u32 node)
+{
+	struct node *n = node_of(c);
+	struct conn *conn = sim_conn(n->sim, n->id, node);
+
+	if (!net_room(conn, 1))
+		return -EAGAIN;
+	if (!conn->to->polled)
+		sim_violation(n->sim, "node %u wakes node %u, which does not poll",
+			      n->id, node);
+	net_post(n->sim, conn, WR_WAKE, 0, NULL, 0, true);
+	return 0;
+}
+
+static const struct sp_shell_ops node_ops = {
+	.lane_lock = op_lane_lock,
+	.lane_unlock = op_lane_unlock,
+	.post_run = op_post_run,
+	.post_row = op_post_row,
+	.landed = op_landed,
+	.post_wake = op_post_wake,
+};
+
+/* Every counter begins where this run says: near 2^32 in some. */
+static void node_rebase(struct sim *s, struct node *n)
+{
+	struct sp_point start = {
+		.round = s->base_round,
+		.count = s->base_count,
+		.tail = s->base_tail,
+	};
+	struct sp_order *o = &n->core.order;
+	s64 before = (s64)(s->base_round * s->nlanes) - 1;
+	u32 i, k;
+
+	for (i = 0; i < s->nlanes; i++) {
+		o->lanes[i].now = start;
+		o->lanes[i].freed = start.count;
+		o->lanes[i].taken = start.count;
+		o->lanes[i].told_freed = start.count;
+		o->lanes[i].head = start.tail;
+		o->lanes[i].told_head = start.tail;
+	}
+	for (i = 0; i < n->core.nown; i++) {
+		n->tx[i].now = start;
+		n->tx[i].freed = start.count;
+		n->tx[i].head = start.tail;
+		n->own[i].now = start;
+	}
+	for (k = 0; k < s->nnodes; k++) {
+		o->nodes[k].received = before;
+		o->nodes[k].consumed = before;
+		for (i = 0; i < n->core.nown; i++) {
+			n->peers[k].pushed[i].to = start;
+			n->peers[k].pushed[i].mark = start.count;
+			n->peers[k].pushed[i].done = start.count;
+		}
+	}
+	o->delivered = before;
+	n->core.consumed_due = before;
+}
+
+static void node_init_lanes(struct sim *s, struct node *n)
+{
+	u32 at[SIM_MAX_NODES] = { 0 };
+	u32 i;
+
+	for (i = 0; i < s->nlanes; i++) {
+		u32 owner = s->plans[i].node;
+		struct sp_lane *lane = &n->lanes[i];
+
+		lane->node = owner;
+		lane->lane = at[owner]++;
+		n->peers[owner].lanes[lane->lane] = i;
+		if (owner != n->id) {
+			lane->desc = calloc(s->depth, sizeof(*lane->desc));
+			continue;
+		}
+		lane->desc = (struct sp_desc *)(n->slab[n->id] +
+						sp_layout_desc(&n->lay, lane->lane));
+		s->plans[i].own = lane->lane;
+		n->own[lane->lane].rank = i;
+		n->own[lane->lane].tx = &n->tx[lane->lane];
+		sp_tx_init(&n->tx[lane->lane], lane->desc, s->depth, s->window,
+			   i, s->nlanes);
+	}
+	n->core.nown = at[n->id];
+}
+
+void node_init(struct sim *s, struct node *n)
+{
+	struct sp_order *o = &n->core.order;
+	u32 i, k;
+
+	n->sim = s;
+	n->id = n - s->nodes;
+	for (k = 0; k < s->nnodes; k++) {
+		struct sp_peer *p = &n->peers[k];
+		u32 lanes = 0;
+
+		for (i = 0; i < s->nlanes; i++)
+			lanes += s->plans[i].node == k;
+		sp_layout_init(&p->lay, lanes, s->depth, s->window, SIM_CHUNK);
+		n->slab[k] = calloc(1, p->lay.size);
+		p->slab = n->slab[k];
+		p->polled = s->nodes[k].polled;
+		p->row = (struct sp_cell *)(n->slab[k] + sp_layout_row(&p->lay, 1));
+	}
+	n->lay = n->peers[n->id].lay;
+	node_init_lanes(s, n);
+	for (k = 0; k < s->nnodes; k++)
+		n->peers[k].pushed = calloc(max(n->core.nown, 1u),
+					    sizeof(struct sp_pushed));
+
+	o->lanes = n->lanes;
+	o->nodes = n->seen;
+	o->nlanes = s->nlanes;
+	o->nnodes = s->nnodes;
+	o->self = n->id;
+	o->depth = s->depth;
+	o->units = s->window >> SP_UNIT_SHIFT;
+	o->max_len = s->max_len;
+	o->log_size = s->log_size;
+	o->log = calloc(o->log_size, sizeof(*o->log));
+	o->epoch = s->epoch;
+	n->core.own = n->own;
+	n->core.peers = n->peers;
+	n->core.view = 1;
+	n->core.polled = n->polled;
+	n->core.spin = rng_below(&s->rng, 12);
+	n->core.ops = &node_ops;
+	sp_core_init(&n->core);
+	node_rebase(s, n);
+	n->nreaders = rng_range(&s->rng, 1, SIM_MAX_READERS);
+	node_schedule(n, rng_range(&s->rng, 1, 50));
+}
+
+void node_free(struct node *n)
+{
+	u32 i;
+
+	for (i = 0; i < n->sim->nlanes; i++)
+		if (n->lanes[i].node != n->id)
+			free(n->lanes[i].desc);
+	for (i = 0; i < n->sim->nnodes; i++) {
+		free(n->slab[i]);
+		free(n->peers[i].pushed);
+	}
+	free(n->core.order.log);
+}
+
+void node_schedule(struct node *n, u32 delay)
+{
+	if (n->scheduled || n->failed)
+		return;
+	n->scheduled = true;
+	sim_after(n->sim, delay, EV_PASS, n->id);
+}
+
+/* An event that polling may not show: the engine is to look. */
+void node_kick(struct node *n)
+{
+	n->kicked = true;
+	if (!n->passing)
+		node_schedule(n, rng_range(&n->sim->rng, 1, n->sim->weather.pass_gap));
+}
+
+/* A program of this node has stored something: wake the engine if need be. */
+void node_local(struct node *n)
+{
+	if (n->sim->opts.broken & SIM_BREAK_KICK)
+		return;
+	if (READ_ONCE(n->core.doze.state) != SP_AWAKE)
+		node_kick(n);
+}
+
+/* A completion: an event while the engine waits for its flag to land. */
+void node_completed(struct node *n)
+{
+	if (n->passing)
+		n->noticed = true;
+	else if (n->core.doze.state == SP_DOZING)
+		node_schedule(n, rng_range(&n->sim->rng, 1, n->sim->weather.pass_gap));
+}
+
+u64 node_released(const struct node *n)
+{
+	u64 released = n->readers[0].cursor;
+	u32 i;
+
+	for (i = 1; i < n->nreaders; i++)
+		released = min(released, n->readers[i].cursor);
+	return released;
+}
+
+static bool node_moved(const struct node *n, u64 released)
+{
+	u32 i;
+
+	if (node_released(n) != released)
+		return true;
+	for (i = 0; i < n->core.nown; i++)
+		if (n->tx[i].now.round != n->own[i].now.round)
+			return true;
+	return false;
+}
+
+static void node_did(struct sim *s, struct node *n, int did)
+{
+	if (did < 0) {
+		sim_trace(s, "node %u fails: %d, for node %u", n->id, did,
+			  n->core.faulty);
+		n->failed = true;
+		if (!s->hostile)
+			sim_violation(s, "node %u finds node %u faulty", n->id,
+				      n->core.faulty);
+		else if (n->core.faulty != s->villain)
+			s->accused++;
+		return;
+	}
+	if (did & SP_DID_DELIVER)
+		app_delivered(s, n);
+	if (did & SP_DID_CLOSE)
+		n->closed++;
+	if (did & SP_DID_FREE)
+		app_unblock(s, n);
+}
+
+void node_pass(struct sim *s, struct node *n)
+{
+	const struct weather *w = &s->weather;
+	u64 released;
+	u32 delay;
+
+	n->scheduled = false;
+	if (n->failed)
+		return;
+	if (n->kicked) {
+		n->kicked = false;
+		sp_core_kick(&n->core);
+	}
+	s->amid = n;
+	n->passing = true;
+	do {
+		released = node_released(n);
+		n->noticed = false;
+		n->passes++;
+		node_did(s, n, sp_pass(&n->core, released));
+		if (s->violated || n->failed)
+			break;
+		/* The programs' half: they saw an engine awake and did not kick. */
+	} while (sp_core_may_block(&n->core) && node_moved(n, released));
+	n->passing = false;
+	s->amid = NULL;
+
+	sim_trace(s, "node %u passed: received %lld delivered %lld consumed %lld doze %d/%llu",
+		  n->id, (long long)n->seen[n->id].received,
+		  (long long)n->core.order.delivered,
+		  (long long)n->seen[n->id].consumed, n->core.doze.state,
+		  (unsigned long long)n->core.doze.epoch);
+	if (sp_core_may_block(&n->core) && !n->kicked &&
+	    (!n->noticed || n->core.doze.state != SP_DOZING))
+		return;
+	delay = rng_range(&s->rng, 1, w->pass_gap);
+	/* Only room in a send queue helps: as the kernel's engine, poll less. */
+	if (n->core.unposted && n->core.idle > n->core.spin)
+		delay += rng_below(&s->rng, 200);
+	if (rng_chance(&s->rng, w->pause))
+		delay += rng_below(&s->rng, w->pause_len);
+	node_schedule(n, delay);
+}

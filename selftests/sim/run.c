@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One run: the clock with its events, the world that a seed makes, and when
+ * the run is over. It is over when nothing is left to happen: an engine that
+ * polls always has something left, so rest is reached only with all asleep.
+ */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+#define MAX_STEPS	3000000
+
+int sim_reads_left = INT_MAX;
+static struct sim *sim_running;
+
+void sim_say(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%8llu  ", (unsigned long long)s->now);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+}
+
+/* The first one counts: what follows it is its consequence. */
+void sim_violation(struct sim *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (s->violated)
+		return;
+	s->violated = true;
+	va_start(ap, fmt);
+	vsnprintf(s->why, sizeof(s->why), fmt, ap);
+	va_end(ap);
+	sim_trace(s, "VIOLATION: %s", s->why);
+}
+
+static bool sim_before(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void sim_push(struct sim *s, struct event e)
+{
+	u32 i = s->nheap++;
+
+	if (i == s->heap_size) {
+		s->heap_size = s->heap_size ? 2 * s->heap_size : 256;
+		s->heap = realloc(s->heap, s->heap_size * sizeof(e));
+	}
+	while (i && sim_before(&e, &s->heap[(i - 1) / 2])) {
+		s->heap[i] = s->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	s->heap[i] = e;
+}
+
+static struct event sim_pop(struct sim *s)
+{
+	struct event top = s->heap[0];
+	struct event e = s->heap[--s->nheap];
+	u32 i = 0;
+	u32 k;
+
+	while ((k = 2 * i + 1) < s->nheap) {
+		if (k + 1 < s->nheap && sim_before(&s->heap[k + 1], &s->heap[k]))
+			k++;
+		if (!sim_before(&s->heap[k], &e))
+			break;
+		s->heap[i] = s->heap[k];
+		i = k;
+	}
+	s->heap[i] = e;
+	return top;
+}
+
+void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who)
+{
+	struct event e = {
+		.at = s->now + delay,
+		.order = s->order++,
+		.kind = kind,
+		.who = who,
+	};
+
+	sim_push(s, e);
+}
+
+static void sim_weather(struct sim *s)
+{
+	struct weather *w = &s->weather;
+	struct rng *r = &s->rng;
+
+	w->pass_gap = rng_chance(r, 500) ? 4 : rng_range(r, 1, 60);
+	w->pause = rng_chance(r, 500) ? rng_below(r, 40) : 0;
+	w->pause_len = rng_range(r, 10, 5000);
+	w->net_gap = rng_chance(r, 500) ? 6 : rng_range(r, 1, 80);
+	w->stall = rng_chance(r, 500) ? rng_below(r, 60) : 0;
+	w->stall_len = rng_range(r, 10, 3000);
+	w->tear = rng_chance(r, 700) ? rng_below(r, 900) : 0;
+	w->resend = rng_chance(r, 500) ? rng_below(r, 200) : 0;
+	w->amid = rng_chance(r, 700) ? rng_range(r, 4, 200) : 0;
+	if (s->opts.force & SIM_FORCE_TEARS) {
+		w->tear = 900;
+		w->amid = 8;
+	}
+}
+
+/* Few nodes mostly, all numbers sometimes. */
+static void sim_members(struct sim *s)
+{
+	struct rng *r = &s->rng;
+	u32 per_node = rng_chance(r, 970) ? rng_range(r, 1, 3) :
+		rng_range(r, 5, SP_MAX_NODE_LANES);
+	u32 i, k;
+
+	s->nnodes = rng_chance(r, 900) ? rng_range(r, 2, 4) :
+		rng_chance(r, 600) ? rng_range(r, 1, 8) :
+		rng_range(r, 9, SIM_MAX_NODES);
+	if (s->opts.force & SIM_FORCE_HOSTILE)
+		s->nnodes = max(s->nnodes, 2u);
+	s->nodes = calloc(s->nnodes, sizeof(*s->nodes));
+	for (i = 0; i < s->nnodes; i++) {
+		u32 lanes = rng_chance(r, 250) ? 0 : rng_range(r, 1, per_node);
+
+		/* Ranks are mixed between nodes. */
+		for (k = 0; k < lanes && s->nlanes < SIM_MAX_LANES; k++) {
+			u32 at = rng_below(r, ++s->nlanes);
+
+			s->plans[s->nlanes - 1].node = s->plans[at].node;
+			s->plans[at].node = i;
+		}
+	}
+	if (!s->nlanes)
+		s->plans[s->nlanes++].node = rng_below(r, s->nnodes);
+}
+
+/* Small rings, so that all of them wrap and fill up all the time. */
+static void sim_sizes(struct sim *s)
+{
+	struct rng *r = &s->rng;
+	bool late = rng_chance(r, 250) || (s->opts.force & SIM_FORCE_LATE);
+
+	s->depth = 16u << rng_below(r, 3);
+	s->window = s->nnodes * s->nlanes > 40 ? 1024u << rng_below(r, 2) :
+		2048u << rng_below(r, 4);
+	s->max_len = rng_chance(r, 300) ? s->window :
+		rng_range(r, 0, s->window / 2);
+	s->log_size = 1;
+	while (s->log_size < s->nlanes * s->depth)
+		s->log_size *= 2;
+	s->slots = rng_chance(r, 400) ? rng_range(r, 4, 8) :
+		rng_range(r, 8, 64);
+	s->credits = rng_chance(r, 300) ? 1 : rng_range(r, 2, 32);
+	if (s->opts.force & SIM_FORCE_TINY_QUEUE)
+		s->slots = 4;
+	s->epoch = rng_next(r);
+	if (late) {
+		s->base_round = (1ull << 32) - rng_below(r, 60);
+		s->base_count = (1ull << 32) - rng_below(r, 60);
+		s->base_tail = (1ull << 32) - rng_below(r, 400);
+	}
+}
+
+struct sim *sim_new(const struct sim_opts *opts)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+	u32 i;
+
+	s->opts = *opts;
+	s->rng.state = opts->seed * 0x2545f4914f6cdd1dull + opts->doorbell;
+	s->hostile = rng_chance(&s->rng, 150);
+	if (opts->force & SIM_FORCE_HOSTILE)
+		s->hostile = true;
+	if (opts->force & SIM_FORCE_HONEST)
+		s->hostile = false;
+	sim_weather(s);
+	sim_members(s);
+	sim_sizes(s);
+	if (s->nnodes < 2)
+		s->hostile = false;
+	for (i = 0; i < s->nnodes; i++)
+		s->nodes[i].polled = opts->doorbell == SIM_POLLED ||
+			(opts->doorbell == SIM_MIXED && rng_chance(&s->rng, 500));
+	net_init(s);
+	for (i = 0; i < s->nnodes; i++)
+		node_init(s, &s->nodes[i]);
+	app_init(s);
+	if (s->hostile) {
+		s->villain = rng_below(&s->rng, s->nnodes);
+		s->villainy = rng_range(&s->rng, 2, 60);
+		s->attacks = rng_below(&s->rng, 60);
+		if (rng_chance(&s->rng, 400))
+			sim_after(s, rng_range(&s->rng, 1, 3000), EV_ATTACK, 0);
+	}
+	sim_trace(s, "%u nodes %u lanes depth %u window %u max %u slots %u credits %u%s",
+		  s->nnodes, s->nlanes, s->depth, s->window, s->max_len,
+		  s->slots, s->credits, s->hostile ? ", one hostile" : "");
+	return s;
+}
+
+void sim_free(struct sim *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nnodes; i++)
+		node_free(&s->nodes[i]);
+	net_free(s);
+	app_free(s);
+	free(s->nodes);
+	free(s->heap);
+	free(s);
+}
+
+/* Something else happens in the middle of a pass. */
+void sim_disturb(struct sim *s)
+{
+	struct node *n = s->amid;
+	u32 other, lane, reader;
+
+	if (!n || s->disturbing || s->violated)
+		return;
+	s->disturbing = true;
+	other = rng_below(&s->rng, s->nnodes);
+	switch (rng_below(&s->rng, 8)) {
+	case 0:
+		lane = rng_below(&s->rng, s->nlanes);
+		if (s->plans[lane].node == n->id && s->plans[lane].scheduled &&
+		    !s->plans[lane].locked)
+			app_send(s, lane);
+		break;
+	case 1:
+		reader = rng_below(&s->rng, n->nreaders);
+		if (n->readers[reader].scheduled)
+			app_read(s, n, reader);
+		break;
+	case 2:
+		if (other != n->id)
+			net_step(s, sim_conn(s, n->id, other));
+		break;
+	default:
+		if (other != n->id)
+			net_step(s, sim_conn(s, other, n->id));
+	}
+	s->disturbing = false;
+}
+
+static void sim_arm(struct sim *s)
+{
+	sim_reads_left = s->weather.amid ?
+		(int)rng_range(&s->rng, 1, 2 * s->weather.amid) : INT_MAX;
+}
+
+void sim_read_hook(void)
+{
+	struct sim *s = sim_running;
+
+	sim_reads_left = INT_MAX;
+	if (!s || !s->amid)
+		return;
+	sim_disturb(s);
+	sim_arm(s);
+}
+
+static void sim_event(struct sim *s, const struct event *e)
+{
+	struct reader *r;
+	struct node *n;
+
+	switch (e->kind) {
+	case EV_PASS:
+		sim_arm(s);
+		node_pass(s, &s->nodes[e->who]);
+		sim_reads_left = INT_MAX;
+		break;
+	case EV_NET:
+		s->conns[e->who].scheduled = false;
+		net_step(s, &s->conns[e->who]);
+		break;
+	case EV_CREDIT:
+		net_credit(&s->conns[e->who]);
+		break;
+	case EV_SEND:
+		s->plans[e->who].scheduled = false;
+		app_send(s, e->who);
+		break;
+	case EV_READ:
+		n = &s->nodes[e->who / SIM_MAX_READERS];
+		r = &n->readers[e->who % SIM_MAX_READERS];
+		r->scheduled = false;
+		app_read(s, n, e->who % SIM_MAX_READERS);
+		break;
+	case EV_ATTACK:
+		hostile_attack(s);
+		break;
+	}
+}
+
+/* Run until nothing is left to happen. True when all held. */
+bool sim_run(struct sim *s)
+{
+	sim_running = s;
+	while (s->nheap && !s->violated) {
+		struct event e = sim_pop(s);
+
+		s->now = e.at;
+		if (++s->steps > MAX_STEPS) {
+			sim_violation(s, "no rest after %u steps", MAX_STEPS);
+			break;
+		}
+		sim_event(s, &e);
+	}
+	if (!s->violated)
+		app_check(s);
+	sim_running = NULL;
+	return !s->violated;
+}
