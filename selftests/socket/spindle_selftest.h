@@ -537,6 +537,17 @@ static ST_UNUSED int st_wait_child(pid_t pid, unsigned int seconds, int *status)
 	return 0;
 }
 
+/* Let the kernel log say which test what follows belongs to. */
+static ST_UNUSED void st_mark(const char *name)
+{
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	dprintf(fd, "selftest: %s\n", name);
+	close(fd);
+}
+
 static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsigned int scale)
 {
 	unsigned int seconds = t->seconds * scale;
@@ -546,6 +557,7 @@ static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsign
 	int status = 0;
 	pid_t pid;
 
+	st_mark(t->name);
 	pid = fork();
 	if (!pid) {
 		sigset_t none;

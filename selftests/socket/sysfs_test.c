@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a group shows in sysfs and debugfs (Documentation/ABI/sysfs-spindle).
+ */
+#include "spindle_selftest.h"
+
+#include <dirent.h>
+#include <limits.h>
+
+static struct st_msg m;
+
+static const char *path_of(unsigned int node, const struct st_group *g, const char *file)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s%s%s", st_addr(node), g->name,
+		 *file ? "/" : "", file);
+	return path;
+}
+
+static bool exists(unsigned int node, const struct st_group *g)
+{
+	return !access(path_of(node, g, ""), F_OK);
+}
+
+static void expect(unsigned int node, const struct st_group *g, const char *file,
+		   const char *want)
+{
+	char got[4096];
+
+	if (!st_read_file(path_of(node, g, file), got, sizeof(got)))
+		FAIL("%s: %s", path_of(node, g, file), st_err(errno));
+	if (strcmp(got, want))
+		FAIL("%s is \"%s\", not \"%s\"", path_of(node, g, file), got, want);
+}
+
+static uint64_t counter(unsigned int node, const struct st_group *g, const char *name)
+{
+	char file[64], got[64], *end;
+	uint64_t val;
+
+	snprintf(file, sizeof(file), "counters/%s", name);
+	if (!st_read_file(path_of(node, g, file), got, sizeof(got)))
+		FAIL("%s: %s", path_of(node, g, file), st_err(errno));
+	val = strtoull(got, &end, 10);
+	if (*end || end == got)
+		FAIL("%s is \"%s\", not a number", path_of(node, g, file), got);
+	return val;
+}
+
+TEST(state_forming)
+{
+	struct st_config c = { .members = 3, .senders = 2, .window = 65536, .max_msg = 1000,
+			       .depth = 64 };
+	struct st_group g = { 0 };
+
+	st_open_but(&g, &c, 2);
+	expect(0, &g, "state", "forming");
+	expect(0, &g, "error", "0");
+	expect(0, &g, "view", "0");
+	expect(0, &g, "members", "3");
+	expect(0, &g, "senders", "2");
+	expect(0, &g, "window", "65536");
+	expect(0, &g, "max_msg", "1000");
+	expect(0, &g, "depth", "64");
+}
+
+TEST(state_active)
+{
+	struct st_config c = { .members = 3, .nodes = 2, .window = 65536, .max_msg = 1000,
+			       .depth = 64 };
+	struct st_group g = { 0 };
+	char view[32];
+	int node;
+
+	st_open(&g, &c);
+	snprintf(view, sizeof(view), "%llu", (unsigned long long)st_info(g.fd[0]).view);
+	for (node = 0; node < 2; node++) {
+		expect(node, &g, "state", "active");
+		expect(node, &g, "error", "0");
+		expect(node, &g, "view", view);
+		expect(node, &g, "members", "3");
+		expect(node, &g, "senders", "3");
+		expect(node, &g, "window", "65536");
+		expect(node, &g, "max_msg", "1000");
+		expect(node, &g, "depth", "64");
+	}
+}
+
+TEST(state_closed)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	int i;
+
+	st_open(&g, &c);
+	for (i = 0; i < 2; i++)
+		CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+	for (i = 0; i < 2; i++) {
+		st_expect_end(g.fd[i]);
+		expect(i, &g, "state", "closed");
+		expect(i, &g, "error", "0");
+	}
+}
+
+TEST(state_failed)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	char want[16];
+
+	st_open(&g, &c);
+	close(g.fd[1]);
+	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	snprintf(want, sizeof(want), "%d", ECONNRESET);
+	expect(0, &g, "state", "failed");
+	expect(0, &g, "error", want);
+}
+
+TEST(addresses_by_rank)
+{
+	struct st_config c = { .members = 5, .nodes = 3 };
+	struct st_group g = { 0 };
+	unsigned int node, i;
+	char line[256];
+	FILE *f;
+
+	st_open(&g, &c);
+	for (node = 0; node < 3; node++) {
+		f = fopen(path_of(node, &g, "addresses"), "re");
+		CHECK(f);
+		for (i = 0; i < 5; i++) {
+			CHECK(fgets(line, sizeof(line), f));
+			line[strcspn(line, "\n")] = 0;
+			if (strcmp(line, st_addr(i % 3)))
+				FAIL("rank %u is \"%s\", not \"%s\"", i, line, st_addr(i % 3));
+		}
+		CHECK(!fgets(line, sizeof(line), f));
+		fclose(f);
+	}
+}
+
+TEST(addresses_of_64_members)
+{
+	struct st_config c = { .members = 64, .nodes = 4, .window = 4096, .depth = 16 };
+	struct st_group g = { 0 };
+	unsigned int n = 0;
+	char line[256];
+	FILE *f;
+
+	st_open(&g, &c);
+	f = fopen(path_of(0, &g, "addresses"), "re");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		n++;
+	fclose(f);
+	CHECK_EQ(n, 64);
+}
+
+TEST(counters_count)
+{
+	static const char *const names[] = {
+		"sent", "sent_bytes", "delivered", "delivered_bytes", "nulls", "rdma_writes",
+		"posts", "sends", "wakes_sent", "wakes_received", "passes", "naps",
+	};
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	uint64_t before;
+	unsigned int i;
+
+	st_open(&g, &c);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		counter(0, &g, names[i]);
+	CHECK_EQ(counter(0, &g, "sent"), 0);
+	CHECK_EQ(counter(0, &g, "delivered"), 0);
+	before = counter(0, &g, "rdma_writes");
+	for (i = 0; i < 10; i++) {
+		st_say(g.fd[0], "ten bytes.");
+		st_expect(g.fd[0], "ten bytes.");
+		st_expect(g.fd[1], "ten bytes.");
+	}
+	CHECK_EQ(counter(0, &g, "sent"), 10);
+	CHECK_EQ(counter(0, &g, "sent_bytes"), 100);
+	CHECK_EQ(counter(1, &g, "sent"), 0);
+	CHECK_EQ(counter(1, &g, "sent_bytes"), 0);
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(counter(i, &g, "delivered"), 10);
+		CHECK_EQ(counter(i, &g, "delivered_bytes"), 100);
+		CHECK(counter(i, &g, "passes") > 0);
+	}
+	CHECK(counter(0, &g, "rdma_writes") > before);
+	/* the silent one has given up its turns */
+	CHECK(counter(1, &g, "nulls") > 0);
+}
+
+TEST(quiet_groups_nap)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	uint64_t passes, naps;
+
+	st_open(&g, &c);
+	st_say(g.fd[0], "then quiet");
+	st_expect(g.fd[0], "then quiet");
+	st_expect(g.fd[1], "then quiet");
+	WAIT_UNTIL(counter(0, &g, "naps") > 0, ST_SOON);
+	WAIT_UNTIL(counter(1, &g, "naps") > 0, ST_SOON);
+	/* no traffic, no polling */
+	WAIT_UNTIL((passes = counter(0, &g, "passes"), st_pause_us(200000),
+		    counter(0, &g, "passes") - passes < 50), ST_SOON);
+	naps = counter(0, &g, "naps");
+	st_say(g.fd[1], "awake");
+	st_expect(g.fd[0], "awake");
+	WAIT_UNTIL(counter(0, &g, "naps") > naps, ST_SOON);
+}
+
+TEST(gone_after_close)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	CHECK(exists(0, &g) && exists(1, &g));
+	close(g.fd[0]);
+	close(g.fd[1]);
+	WAIT_UNTIL(!exists(0, &g) && !exists(1, &g), ST_SOON);
+}
+
+TEST(one_directory_for_all_members_of_a_node)
+{
+	struct st_config c = { .members = 2 };
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	CHECK(exists(0, &g));
+	CHECK(!exists(1, &g));
+	st_say(g.fd[0], "a");
+	st_say(g.fd[1], "b");
+	CHECK_OK(st_recv(g.fd[0], &m, 0));
+	CHECK_OK(st_recv(g.fd[0], &m, 0));
+	CHECK_EQ(counter(0, &g, "sent"), 2);
+}
+
+TEST(files_cannot_be_written)
+{
+	static const char *const files[] = { "state", "members", "counters/sent" };
+	struct st_config c = { .members = 1 };
+	struct st_group g = { 0 };
+	struct stat st;
+	unsigned int i;
+
+	st_open(&g, &c);
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		CHECK_OK(stat(path_of(0, &g, files[i]), &st));
+		CHECK_EQ(st.st_mode & 07777, 0444);
+	}
+}
+
+/* All files at once, while the group comes and goes. */
+TEST(read_while_it_goes)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	unsigned int round;
+	pid_t pid;
+
+	for (round = 0; round < 15; round++) {
+		struct st_group g = { 0 };
+
+		st_name(g.name);
+		pid = CHECK_OK(fork());
+		if (!pid) {
+			static const char *const files[] = {
+				"state", "addresses", "counters/sent", "counters/passes", "view",
+			};
+			char buf[4096];
+			bool seen = false;
+			unsigned int i;
+
+			do {
+				for (i = 0; i < ARRAY_SIZE(files); i++)
+					st_read_file(path_of(i & 1, &g, files[i]), buf,
+						     sizeof(buf));
+				seen |= exists(0, &g);
+			} while (!seen || exists(0, &g));
+			_exit(0);
+		}
+		st_open(&g, &c);
+		st_say(g.fd[0], "x");
+		st_expect(g.fd[1], "x");
+		close(g.fd[1]);
+		close(g.fd[0]);
+		st_reap(pid);
+	}
+}
+
+TEST(table_in_debugfs)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	static char path[PATH_MAX], buf[65536];
+	struct st_group g = { 0 };
+	unsigned int lines = 0;
+	ssize_t n;
+	char *p;
+	int fd;
+
+	st_open(&g, &c);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s/sst", st_addr(0), g.name);
+	fd = CHECK_OK(open(path, O_RDONLY));
+	n = CHECK_OK(read(fd, buf, sizeof(buf) - 1));
+	buf[n] = 0;
+	for (p = buf; (p = strchr(p, '\n')); p++)
+		lines++;
+	/* a line at least for each node and for each lane */
+	CHECK(lines >= 3);
+	CHECK(strstr(buf, st_addr(1)));
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	return st_main(argc, argv);
+}
