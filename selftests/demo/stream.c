@@ -3,9 +3,7 @@
  * One member of a group: sends the lines of a file, and writes what all members
  * send, in the order in which all receive it: the sender's rank, then the line.
  *
- *	stream ADDRESS CONTACT|- GROUP MEMBERS FILE OUT
- *
- * It makes the group when CONTACT is "-", else joins it there.
+ *	stream ADDRESS CONTACT|- GROUP MEMBERS FILE OUT		(-: make the group)
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -56,13 +54,10 @@ int main(int argc, char **argv)
 	struct iovec iov = { buf, sizeof(buf) };
 	struct msghdr msg = { .msg_name = &from, .msg_iov = &iov, .msg_iovlen = 1 };
 	socklen_t len = sizeof(from);
-	FILE *in, *out;
+	FILE *in = file(argc == 7 ? argv[5] : "six arguments wanted", "r");
+	FILE *out = file(argv[6], "w");
 	int s, n, received = 0;
 
-	if (argc != 7)
-		errx(2, "ADDRESS CONTACT|- GROUP MEMBERS FILE OUT");
-	in = file(argv[5], "r");
-	out = file(argv[6], "w");
 	s = socket(number_in("/sys/module/spindle/parameters/family"), SOCK_SEQPACKET, 0);
 	inet_pton(AF_INET, argv[1], &addr.sin_addr);
 	if (s < 0 || bind(s, (struct sockaddr *)&addr, sizeof(addr)))

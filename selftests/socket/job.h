@@ -31,6 +31,7 @@ enum job_mode {
  * @max: largest size of a message; 0: empty ones
  * @min: smallest size
  * @seed: decides sizes and bytes, the same for all members of a group
+ * @hold: when it has sent its last, it stays and says nothing
  * @mode: enum job_mode
  * @slow_us: pause after each message received
  * @order: file for the rolling hash after each message, or NULL
@@ -45,6 +46,7 @@ struct job {
 	uint32_t max;
 	uint32_t min;
 	uint64_t seed;
+	bool hold;
 	enum job_mode mode;
 	unsigned int slow_us;
 	const char *order;
@@ -223,7 +225,7 @@ static inline void *job_send_all(void *arg)
 			job_fail(run);
 		break;
 	}
-	if (run->res->sent == run->job->messages)
+	if (run->res->sent == run->job->messages && !run->job->hold)
 		CHECK_OK(shutdown(run->fd, SHUT_WR));
 	free(buf);
 	return NULL;
@@ -244,7 +246,8 @@ static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char 
 		CHECK_OK(poll(&pfd, 1, -1));
 		for (i = 0; sends && i < 16; i++) {
 			if (run->res->sent == run->job->messages) {
-				CHECK_OK(shutdown(run->fd, SHUT_WR));
+				if (!run->job->hold)
+					CHECK_OK(shutdown(run->fd, SHUT_WR));
 				sends = false;
 				break;
 			}
@@ -318,7 +321,7 @@ static inline void job_run(const struct job *job, struct job_result *res)
 		if (!run.order)
 			FAIL("%s: %s", job->order, st_err(errno));
 	}
-	if (!job->receiver && !job->messages)
+	if (!job->receiver && !job->messages && !job->hold)
 		CHECK_OK(shutdown(run.fd, SHUT_WR));
 	if (job->mode == JOB_THREADS) {
 		if (sends)

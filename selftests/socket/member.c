@@ -18,6 +18,7 @@ static const struct option options[] = {
 	{ "addr", required_argument, NULL, 'a' },
 	{ "contact", required_argument, NULL, 'c' },
 	{ "depth", required_argument, NULL, 'd' },
+	{ "hold", no_argument, NULL, 'h' },
 	{ "max", required_argument, NULL, 'x' },
 	{ "members", required_argument, NULL, 'm' },
 	{ "messages", required_argument, NULL, 'n' },
@@ -81,6 +82,9 @@ int main(int argc, char **argv)
 			break;
 		case 'd':
 			job.group.depth = strtoul(optarg, NULL, 0);
+			break;
+		case 'h':
+			job.hold = true;
 			break;
 		case 'x':
 			job.max = strtoul(optarg, NULL, 0);
