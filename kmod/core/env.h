@@ -8,6 +8,7 @@
 
 #ifdef __KERNEL__
 
+#include <linux/align.h>
 #include <linux/bitops.h>
 #include <linux/build_bug.h>
 #include <linux/compiler.h>

@@ -191,6 +191,7 @@ void sp_order_init(struct sp_order *o)
 	o->released = 0;
 	o->fins = 0;
 	o->messages = 0;
+	o->bytes = 0;
 	o->nulls = 0;
 }
 
@@ -391,6 +392,7 @@ u32 sp_order_deliver(struct sp_order *o)
 			log->pos = d->pos & (o->units - 1);
 			log->len = d->len;
 			log->flags = d->flags;
+			o->bytes += d->len;
 			lane->taken++;
 			o->published++;
 			if (d->flags & SP_DESC_FIN)

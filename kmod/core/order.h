@@ -130,6 +130,7 @@ struct sp_log {
  * @released: messages of it that all local readers have consumed
  * @fins: lanes whose last message was delivered
  * @messages: messages delivered, without SP_DESC_FIN ones
+ * @bytes: bytes in them
  * @nulls: turns delivered without a message
  */
 struct sp_order {
@@ -149,6 +150,7 @@ struct sp_order {
 	u64 released;
 	u32 fins;
 	u64 messages;
+	u64 bytes;
 	u64 nulls;
 };
 

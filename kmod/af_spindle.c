@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Socket calls. A socket is a member of one group; programs send and receive
+ * without any lock of the control plane or the engine: see group.h for who
+ * writes what.
+ */
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+#include <linux/sockios.h>
+#include <net/ipv6.h>
+#include <asm/ioctls.h>
+
+#include "af_spindle.h"
+
+/* Numbers that no code registers, most preferred first (field of AF_MAX). */
+static const unsigned int sp_families[] = { AF_SPINDLE_DEFAULT, 13, 22 };
+
+unsigned int sp_family;
+
+/**
+ * sp_sockaddr_take() - a node's address from user space
+ * @sa: struct sockaddr_in, sockaddr_in6 or sockaddr_spindle; in kernel memory
+ * @len: bytes of it
+ * @addr: the address
+ * @scope_id: interface of a link-local one, else 0
+ *
+ * Return: 0; -EINVAL when it is too short, or says more than an address;
+ * -EAFNOSUPPORT; -EADDRNOTAVAIL when it cannot be that of one node.
+ */
+int sp_sockaddr_take(const struct sockaddr *sa, int len, struct sp_addr *addr,
+		     u32 *scope_id)
+{
+	const struct sockaddr_spindle *ssp = (const void *)sa;
+	const struct sockaddr_in6 *sin6 = (const void *)sa;
+	const struct sockaddr_in *sin = (const void *)sa;
+	struct in6_addr in6;
+	u32 rank = 0;
+	u16 port;
+
+	BUILD_BUG_ON(sizeof(struct sockaddr_spindle) !=
+		     sizeof(struct sockaddr_in6));
+	if (len < (int)sizeof(sa->sa_family))
+		return -EINVAL;
+	*scope_id = 0;
+	if (sa->sa_family == AF_INET) {
+		if (len < (int)sizeof(*sin))
+			return -EINVAL;
+		ipv6_addr_set_v4mapped(sin->sin_addr.s_addr, &in6);
+		port = sin->sin_port;
+	} else if (sa->sa_family == AF_INET6) {
+		if (len < (int)sizeof(*sin6))
+			return -EINVAL;
+		in6 = sin6->sin6_addr;
+		*scope_id = sin6->sin6_scope_id;
+		port = sin6->sin6_port;
+	} else if (sa->sa_family == sp_family) {
+		if (len < (int)sizeof(*ssp))
+			return -EINVAL;
+		in6 = ssp->ss_addr;
+		*scope_id = ssp->ss_scope_id;
+		port = ssp->ss_port;
+		rank = ssp->ss_rank;
+	} else {
+		return -EAFNOSUPPORT;
+	}
+	if (port || rank)
+		return -EINVAL;
+	if (ipv6_addr_any(&in6) || ipv6_addr_is_multicast(&in6))
+		return -EADDRNOTAVAIL;
+	if (ipv6_addr_v4mapped(&in6) &&
+	    (!in6.s6_addr32[3] || ipv4_is_multicast(in6.s6_addr32[3]) ||
+	     ipv4_is_lbcast(in6.s6_addr32[3])))
+		return -EADDRNOTAVAIL;
+	if (!(ipv6_addr_type(&in6) & IPV6_ADDR_LINKLOCAL))
+		*scope_id = 0;
+	memcpy(addr->b, &in6, sizeof(addr->b));
+	return 0;
+}
+
+/**
+ * sp_sockaddr_give() - an address for user space
+ * @addr: the node
+ * @scope_id: interface of a link-local address
+ * @rank: the member
+ * @to: the result
+ */
+void sp_sockaddr_give(const struct sp_addr *addr, u32 scope_id, u32 rank,
+		      struct sockaddr_spindle *to)
+{
+	memset(to, 0, sizeof(*to));
+	to->ss_family = sp_family;
+	to->ss_rank = rank;
+	memcpy(&to->ss_addr, addr->b, sizeof(to->ss_addr));
+	to->ss_scope_id = scope_id;
+}
+
+static int sp_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss;
+
+	if (!sk)
+		return 0;
+	ss = sp_sk(sk);
+	mutex_lock(&sp_ctl);
+	if (ss->local.group)
+		sp_group_detach(ss->local.group, &ss->local);
+	if (ss->node)
+		sp_node_unuse(ss->node);
+	mutex_unlock(&sp_ctl);
+	sock_orphan(sk);
+	sock->sk = NULL;
+	sock_put(sk);
+	return 0;
+}
+
+static int sp_bind(struct socket *sock, struct sockaddr *sa, int len)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_node *node;
+	struct sp_addr addr;
+	u32 scope_id;
+	int ret;
+
+	ret = sp_sockaddr_take(sa, len, &addr, &scope_id);
+	if (ret)
+		return ret;
+	lock_sock(sk);
+	if (ss->node) {
+		ret = -EINVAL;
+		goto out;
+	}
+	node = sp_node_get(sock_net(sk), &addr, scope_id);
+	if (IS_ERR(node))
+		ret = PTR_ERR(node);
+	else
+		/* Readers without lock_sock() find a whole node. */
+		smp_store_release(&ss->node, node);
+out:
+	release_sock(sk);
+	return ret;
+}
+
+static int sp_getname(struct socket *sock, struct sockaddr *sa, int peer)
+{
+	struct sp_sock *ss = sp_sk(sock->sk);
+	struct sp_node *node = smp_load_acquire(&ss->node);
+	static const struct sp_addr any;
+
+	if (peer)
+		return -ENOTCONN;
+	sp_sockaddr_give(node ? &node->addr : &any, node ? node->scope_id : 0,
+			 sp_sock_group(ss) ? READ_ONCE(ss->local.rank) : 0,
+			 (struct sockaddr_spindle *)sa);
+	return sizeof(struct sockaddr_spindle);
+}
+
+/* The errno of a group that has failed, else 0. */
+static int sp_group_error(const struct sp_group *g)
+{
+	return sp_group_state(g) == SP_VIEW_FAILED ? g->error : 0;
+}
+
+/* May the member send @len bytes now? 0, -EAGAIN, or why it never may. */
+static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
+		       u64 *off)
+{
+	struct sp_lane_tx *lane;
+	int ret;
+
+	if (READ_ONCE(ss->sk.sk_shutdown) & SEND_SHUTDOWN)
+		return -EPIPE;
+	if (ss->local.flags & SP_MEMBER_RECEIVER)
+		return -EACCES;
+	switch (sp_group_state(g)) {
+	case SP_VIEW_FORMING:
+		return -EAGAIN;
+	case SP_VIEW_FAILED:
+		return g->error;
+	case SP_VIEW_CLOSED:
+		return ss->local.lane ? -EPIPE : -EACCES;
+	case SP_VIEW_ACTIVE:
+		break;
+	}
+	lane = ss->local.lane;
+	if (!lane)
+		return -EACCES;
+	spin_lock(&lane->lock);
+	ret = sp_tx_space(&lane->tx, len, off);
+	spin_unlock(&lane->lock);
+	return ret;
+}
+
+/* Is there a message to read? 1, 0 at the end, -EAGAIN, or the group's error. */
+static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
+{
+	enum sp_view_state state = sp_group_state(g);
+
+	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
+		return 0;
+	/* F in group.h. */
+	if (READ_ONCE(ss->local.cursor) != smp_load_acquire(&g->published))
+		return 1;
+	if (state == SP_VIEW_CLOSED)
+		return 0;
+	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
+}
+
+/*
+ * Wait until a condition gives something else than -EAGAIN. Without locks:
+ * whoever waits here must not keep another thread from a call that does not.
+ */
+#define sp_wait(sk, timeo, ready)					\
+({									\
+	DEFINE_WAIT_FUNC(__wait, woken_wake_function);			\
+	int __ret;							\
+									\
+	add_wait_queue(sk_sleep(sk), &__wait);				\
+	for (;;) {							\
+		__ret = (ready);					\
+		if (__ret != -EAGAIN || !(timeo))			\
+			break;						\
+		if (signal_pending(current)) {				\
+			__ret = sock_intr_errno(timeo);			\
+			break;						\
+		}							\
+		(timeo) = wait_woken(&__wait, TASK_INTERRUPTIBLE,	\
+				     timeo);				\
+	}								\
+	remove_wait_queue(sk_sleep(sk), &__wait);			\
+	__ret;								\
+})
+
+static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g = sp_sock_group(ss);
+	struct sp_lane_tx *lane;
+	long timeo;
+	u64 off;
+	int ret;
+
+	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
+			       MSG_CMSG_COMPAT))
+		return -EOPNOTSUPP;
+	if (!g)
+		return -ENOTCONN;
+	if (msg->msg_namelen)
+		return -EISCONN;
+	if (len > g->config.max_msg)
+		return -EMSGSIZE;
+
+	timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	for (;;) {
+		mutex_lock(&ss->tx_lock);
+		ret = sp_tx_ready(ss, g, len, &off);
+		if (ret != -EAGAIN)
+			break;
+		mutex_unlock(&ss->tx_lock);
+		set_bit(SOCK_NOSPACE, &sock->flags);
+		ret = sp_wait(sk, timeo, sp_tx_ready(ss, g, len, &off));
+		if (ret)
+			goto out;
+	}
+	if (ret)
+		goto unlock;
+
+	lane = ss->local.lane;
+	if (!copy_from_iter_full(lane->ring + off, len, &msg->msg_iter)) {
+		ret = -EFAULT;
+		goto unlock;
+	}
+	spin_lock(&lane->lock);
+	/* shutdown() may have come first. */
+	if (lane->tx.fin)
+		ret = -EPIPE;
+	else
+		sp_tx_commit(&lane->tx, len, 0);
+	spin_unlock(&lane->lock);
+	if (ret)
+		goto unlock;
+	WRITE_ONCE(ss->sent, ss->sent + 1);
+	WRITE_ONCE(ss->sent_bytes, ss->sent_bytes + len);
+	sp_group_moved(g);
+unlock:
+	mutex_unlock(&ss->tx_lock);
+out:
+	if (ret == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return ret ?: (int)len;
+}
+
+/* Entries that say that a sender has said its last are nobody's message. */
+static const struct sp_log *sp_rx_log(struct sp_sock *ss, struct sp_group *g)
+{
+	/* F in group.h. */
+	u64 published = smp_load_acquire(&g->published);
+	const struct sp_order *o = &g->core.order;
+
+	for (; ss->local.cursor != published; ss->local.cursor++) {
+		const struct sp_log *log;
+
+		log = &o->log[ss->local.cursor & (o->log_size - 1)];
+		if (!(log->flags & SP_DESC_FIN))
+			return log;
+	}
+	return NULL;
+}
+
+static void sp_rx_info(struct sp_sock *ss, struct sp_group *g,
+		       const struct sp_log *log, u32 rank, struct msghdr *msg)
+{
+	struct spindle_msg_info info = {
+		.view = g->view.id,
+		.seq = log->seq,
+		.rank = rank,
+	};
+
+	put_cmsg(msg, SOL_SPINDLE, SPINDLE_CMSG_INFO, sizeof(info), &info);
+}
+
+static u32 sp_rx_sender(const struct sp_group *g, u32 lane)
+{
+	u32 rank = lane;
+
+	/* Senders are ranked as members are. */
+	while (g->view.members[rank].lane != (s32)lane)
+		rank++;
+	return rank;
+}
+
+/* The message's bytes, in the replica of the sender's ring. */
+static const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
+{
+	const struct sp_lane *lane = &g->core.order.lanes[log->lane];
+	const struct sp_slab *slab = lane->node == g->self ?
+		g->slab : g->peers[lane->node].slab;
+
+	return slab->ring[lane->lane] + ((u64)log->pos << SP_UNIT_SHIFT);
+}
+
+static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
+		      const struct sp_log *log, struct msghdr *msg, size_t size,
+		      int flags)
+{
+	u32 rank = sp_rx_sender(g, log->lane);
+	size_t n = min_t(size_t, log->len, size);
+
+	if (copy_to_iter((void *)sp_rx_bytes(g, log), n, &msg->msg_iter) != n)
+		return -EFAULT;
+	if (n < log->len)
+		msg->msg_flags |= MSG_TRUNC;
+	msg->msg_flags |= MSG_EOR;
+	if (msg->msg_name) {
+		sp_sockaddr_give(&g->view.members[rank].addr,
+				 g->node->scope_id, rank, msg->msg_name);
+		msg->msg_namelen = sizeof(struct sockaddr_spindle);
+	}
+	if (ss->recvinfo)
+		sp_rx_info(ss, g, log, rank, msg);
+	return flags & MSG_TRUNC ? log->len : n;
+}
+
+static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
+		      int flags)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g = sp_sock_group(ss);
+	const struct sp_log *log;
+	long timeo;
+	int ret;
+
+	if (flags & ~(MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC | MSG_WAITALL |
+		      MSG_NOSIGNAL | MSG_CMSG_CLOEXEC | MSG_CMSG_COMPAT))
+		return -EOPNOTSUPP;
+	if (!g)
+		return -ENOTCONN;
+
+	timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	for (;;) {
+		mutex_lock(&ss->rx_lock);
+		ret = sp_rx_ready(ss, g);
+		if (ret > 0) {
+			u64 was = ss->local.cursor;
+
+			log = sp_rx_log(ss, g);
+			if (log)
+				break;
+			if (was != ss->local.cursor)
+				sp_group_moved(g);
+			ret = -EAGAIN;
+		}
+		mutex_unlock(&ss->rx_lock);
+		if (ret == -EAGAIN)
+			ret = sp_wait(sk, timeo, sp_rx_ready(ss, g));
+		if (ret <= 0)
+			return ret;
+	}
+
+	ret = sp_rx_copy(ss, g, log, msg, size, flags);
+	if (ret >= 0 && !(flags & MSG_PEEK)) {
+		WRITE_ONCE(ss->received, ss->received + 1);
+		/* G in group.h: the copy is done, the space may be reused. */
+		smp_store_release(&ss->local.cursor, ss->local.cursor + 1);
+		sp_group_moved(g);
+	}
+	mutex_unlock(&ss->rx_lock);
+	return ret;
+}
+
+static __poll_t sp_poll(struct file *file, struct socket *sock,
+			poll_table *wait)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g = sp_sock_group(ss);
+	__poll_t mask = 0;
+	bool end = false;
+	u64 off;
+	int ret;
+
+	sock_poll_wait(file, sock, wait);
+	if (READ_ONCE(sk->sk_err))
+		mask |= EPOLLERR;
+	if (!g)
+		return mask;
+
+	ret = sp_rx_ready(ss, g);
+	if (ret != -EAGAIN)
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (!ret) {
+		mask |= EPOLLRDHUP;
+		end = true;
+	}
+	if (sp_group_error(g))
+		mask |= EPOLLERR | EPOLLHUP;
+	ret = sp_tx_ready(ss, g, g->config.max_msg, &off);
+	if (!ret)
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	else if (end && (ret == -EPIPE || ret == -EACCES))
+		mask |= EPOLLHUP;
+	return mask;
+}
+
+/* This member sends nothing more: say so behind its last message. */
+static void sp_shutdown_send(struct sp_sock *ss, struct sp_group *g)
+{
+	struct sp_lane_tx *lane;
+
+	mutex_lock(&sp_ctl);
+	/* Until the group is active nobody else touches the lane. */
+	ss->local.fin = true;
+	lane = ss->local.lane;
+	if (lane && g->view.state == SP_VIEW_ACTIVE) {
+		spin_lock(&lane->lock);
+		if (!lane->tx.fin)
+			sp_tx_commit(&lane->tx, 0, SP_DESC_FIN);
+		spin_unlock(&lane->lock);
+		sp_group_moved(g);
+	}
+	mutex_unlock(&sp_ctl);
+}
+
+static int sp_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g = sp_sock_group(ss);
+	int mask = how + 1;	/* SHUT_RD, _WR, _RDWR to RCV_, SEND_SHUTDOWN */
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (!g)
+		return -ENOTCONN;
+	lock_sock(sk);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | mask);
+	release_sock(sk);
+	if (mask & SEND_SHUTDOWN)
+		sp_shutdown_send(ss, g);
+	if (mask & RCV_SHUTDOWN) {
+		WRITE_ONCE(ss->local.deaf, true);
+		sp_group_moved(g);
+	}
+	sk->sk_state_change(sk);
+	return 0;
+}
+
+static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct sp_sock *ss = sp_sk(sock->sk);
+	struct sp_group *g = sp_sock_group(ss);
+	const struct sp_log *log;
+	struct sp_lane_tx *lane;
+	u64 bytes = 0;
+
+	switch (cmd) {
+	case SIOCINQ:
+		if (!g)
+			return -ENOTCONN;
+		mutex_lock(&ss->rx_lock);
+		if (sp_rx_ready(ss, g) > 0) {
+			log = sp_rx_log(ss, g);
+			bytes = log ? log->len : 0;
+		}
+		mutex_unlock(&ss->rx_lock);
+		break;
+	case SIOCOUTQ:
+		if (!g)
+			return -ENOTCONN;
+		lane = sp_group_state(g) == SP_VIEW_FORMING ? NULL :
+			ss->local.lane;
+		if (lane) {
+			spin_lock(&lane->lock);
+			bytes = (lane->tx.now.tail - lane->tx.head) <<
+				SP_UNIT_SHIFT;
+			spin_unlock(&lane->lock);
+		}
+		break;
+	default:
+		return -ENOIOCTLCMD;
+	}
+	return put_user((int)bytes, (int __user *)arg);
+}
+
+static const struct proto_ops sp_proto_ops = {
+	.owner = THIS_MODULE,
+	.release = sp_release,
+	.bind = sp_bind,
+	.connect = sock_no_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = sock_no_accept,
+	.getname = sp_getname,
+	.poll = sp_poll,
+	.ioctl = sp_ioctl,
+	.gettstamp = sock_gettstamp,
+	.listen = sock_no_listen,
+	.shutdown = sp_shutdown,
+	.setsockopt = sp_setsockopt,
+	.getsockopt = sp_getsockopt,
+	.sendmsg = sp_sendmsg,
+	.recvmsg = sp_recvmsg,
+	.mmap = sock_no_mmap,
+};
+
+static struct proto sp_proto = {
+	.name = "SPINDLE",
+	.owner = THIS_MODULE,
+	.obj_size = sizeof(struct sp_sock),
+};
+
+/* Writers wait for room in the ring, which sk_wmem_alloc says nothing of. */
+static void sp_write_space(struct sock *sk)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
+					   EPOLLWRBAND);
+	rcu_read_unlock();
+}
+
+static void sp_destruct(struct sock *sk)
+{
+	struct sp_sock *ss = sp_sk(sk);
+
+	mutex_destroy(&ss->tx_lock);
+	mutex_destroy(&ss->rx_lock);
+}
+
+static int sp_create(struct net *net, struct socket *sock, int protocol,
+		     int kern)
+{
+	static atomic64_t cookies = ATOMIC64_INIT(0);
+	struct sp_sock *ss;
+	struct sock *sk;
+
+	if (sock->type != SOCK_SEQPACKET)
+		return -ESOCKTNOSUPPORT;
+	if (protocol)
+		return -EPROTONOSUPPORT;
+	sk = sk_alloc(net, sp_family, GFP_KERNEL, &sp_proto, kern);
+	if (!sk)
+		return -ENOMEM;
+	sock->ops = &sp_proto_ops;
+	sock_init_data(sock, sk);
+	sk->sk_write_space = sp_write_space;
+	sk->sk_destruct = sp_destruct;
+	ss = sp_sk(sk);
+	memset(&ss->local, 0, sizeof(ss->local));
+	INIT_LIST_HEAD(&ss->local.on_group);
+	ss->local.sk = sk;
+	ss->local.rank = ~0U;
+	ss->local.cookie = atomic64_inc_return(&cookies);
+	ss->node = NULL;
+	ss->group = NULL;
+	mutex_init(&ss->tx_lock);
+	mutex_init(&ss->rx_lock);
+	ss->recvinfo = false;
+	ss->sent = 0;
+	ss->sent_bytes = 0;
+	ss->received = 0;
+	return 0;
+}
+
+static struct net_proto_family sp_family_ops = {
+	.create = sp_create,
+	.owner = THIS_MODULE,
+};
+
+/**
+ * sp_family_register() - register the socket family
+ * @wanted: number to register; 0: the first that is free of those that no
+ *	other code uses
+ *
+ * A number that somebody holds is never taken away.
+ *
+ * Return: 0; -EINVAL for a number that is not one of ours to borrow; -EEXIST
+ * when it, or every one of them, is taken.
+ */
+int sp_family_register(unsigned int wanted)
+{
+	int ret;
+	int i;
+
+	ret = proto_register(&sp_proto, 1);
+	if (ret)
+		return ret;
+	ret = wanted ? -EINVAL : -EEXIST;
+	for (i = 0; i < ARRAY_SIZE(sp_families); i++) {
+		if (wanted && wanted != sp_families[i])
+			continue;
+		sp_family_ops.family = sp_families[i];
+		sp_family = sp_families[i];
+		ret = sock_register(&sp_family_ops);
+		if (!ret)
+			return 0;
+		sp_family = 0;
+	}
+	if (ret == -EINVAL)
+		pr_err("spindle: family=%u is not one to borrow: use 18, 13, 22, or 0 for any of them\n",
+		       wanted);
+	else if (wanted)
+		pr_err("spindle: socket family %u is taken; load with family=0 for another\n",
+		       wanted);
+	else
+		pr_err("spindle: socket families 18, 13 and 22 are all taken\n");
+	proto_unregister(&sp_proto);
+	return ret;
+}
+
+/**
+ * sp_family_unregister() - undo sp_family_register()
+ */
+void sp_family_unregister(void)
+{
+	sock_unregister(sp_family);
+	proto_unregister(&sp_proto);
+}

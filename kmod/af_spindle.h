@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Sockets of the family. */
+#ifndef SPINDLE_AF_SPINDLE_H
+#define SPINDLE_AF_SPINDLE_H
+
+#include <net/sock.h>
+
+#include "group.h"
+
+/**
+ * struct sp_sock - a socket
+ * @sk: must be first
+ * @local: the member it is, once it has joined
+ * @node: what it is bound to; set once, under lock_sock (release)
+ * @group: what it has joined; set once, under lock_sock (release)
+ * @tx_lock: one sender copies at a time. Not held while it waits for room
+ * @rx_lock: one reader copies at a time. Not held while it waits for messages
+ * @recvinfo: SPINDLE_RECVINFO is on
+ * @sent: messages sent
+ * @sent_bytes: bytes in them
+ * @received: messages received
+ */
+struct sp_sock {
+	struct sock sk;
+	struct sp_local local;
+	struct sp_node *node;
+	struct sp_group *group;
+	struct mutex tx_lock;
+	struct mutex rx_lock;
+	bool recvinfo;
+	u64 sent;
+	u64 sent_bytes;
+	u64 received;
+};
+
+static inline struct sp_sock *sp_sk(const struct sock *sk)
+{
+	return container_of(sk, struct sp_sock, sk);
+}
+
+static inline struct sp_group *sp_sock_group(const struct sp_sock *ss)
+{
+	/* Pairs with the release in sp_sock_joined(). */
+	return smp_load_acquire(&ss->group);
+}
+
+int sp_family_register(unsigned int wanted);
+void sp_family_unregister(void);
+extern unsigned int sp_family;
+
+int sp_sockaddr_take(const struct sockaddr *sa, int len, struct sp_addr *addr,
+		     u32 *scope_id);
+void sp_sockaddr_give(const struct sp_addr *addr, u32 scope_id, u32 rank,
+		      struct sockaddr_spindle *to);
+
+int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+		  unsigned int optlen);
+int sp_getsockopt(struct socket *sock, int level, int optname,
+		  char __user *optval, int __user *optlen);
+int sp_opts_init(void);
+void sp_opts_exit(void);
+
+#endif /* SPINDLE_AF_SPINDLE_H */

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The predicate thread of a device: rounds over its active groups while there
+ * is anything to poll, asleep otherwise (Spindle paper, section 2.4).
+ *
+ * It always yields: on few processors the device itself may be software that
+ * wants the processor (soft-RoCE), and so do the programs.
+ */
+#include <linux/kthread.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+
+#include "engine.h"
+#include "group.h"
+
+/* Entries of the log that no member of this node needs any longer. */
+static u64 sp_engine_released(const struct sp_group *g)
+{
+	u64 released = g->core.order.published;
+	const struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		/* H in group.h: the space may be filled again from here on. */
+		if (!READ_ONCE(local->deaf))
+			released = min(released,
+				       smp_load_acquire(&local->cursor));
+	}
+	return released;
+}
+
+/* Have members done anything since the pass looked? */
+static bool sp_engine_missed(const struct sp_group *g, u64 released)
+{
+	u32 i;
+
+	if (sp_engine_released(g) != released)
+		return true;
+	for (i = 0; i < g->core.nown; i++)
+		if (READ_ONCE(g->lanes[i].tx.now.count) !=
+		    g->core.own[i].now.count)
+			return true;
+	return false;
+}
+
+/* Peers may ask for a look, once for each time that we have dozed. */
+static void sp_engine_asked(struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->view.nnodes; i++) {
+		struct sp_gpeer *gp = &g->peers[i];
+		int asks = atomic_read(&gp->asks);
+
+		if (asks == gp->seen)
+			continue;
+		gp->seen = asks;
+		sp_core_kick(&g->core);
+	}
+}
+
+/* One pass over a group. Returns false when it has failed. */
+static bool sp_engine_pass(struct sp_group *g)
+{
+	u64 released;
+	int did;
+
+	/* What is done from here on kicks again. */
+	if (atomic_xchg(&g->kick, 0))
+		sp_engine_asked(g);
+	released = sp_engine_released(g);
+	did = sp_pass(&g->core, released);
+	WRITE_ONCE(g->counters.passes, g->counters.passes + 1);
+	if (did < 0) {
+		WRITE_ONCE(g->faulty, did);
+		queue_work(sp_wq, &g->event);
+		return false;
+	}
+	if (did & SP_DID_DELIVER) {
+		/* E in group.h. */
+		smp_store_release(&g->published, g->core.order.published);
+		WRITE_ONCE(g->counters.delivered, g->core.order.messages);
+		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
+	}
+	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
+	if (did & (SP_DID_DELIVER | SP_DID_FREE))
+		sp_group_wake_members(g, did & SP_DID_DELIVER,
+				      did & SP_DID_FREE);
+	if (did & SP_DID_CLOSE) {
+		WRITE_ONCE(g->closing, true);
+		queue_work(sp_wq, &g->event);
+	}
+	if (sp_core_may_block(&g->core)) {
+		/*
+		 * Pairs with the barrier in sp_group_moved(): a member sees
+		 * that we doze, or we see what it did.
+		 */
+		smp_mb();
+		if (sp_engine_missed(g, released))
+			atomic_set(&g->kick, 1);
+		else if (g->core.doze.state == SP_ASLEEP)
+			WRITE_ONCE(g->counters.naps, g->counters.naps + 1);
+	}
+	return true;
+}
+
+enum sp_round {
+	SP_ROUND_BLOCK,		/* nothing to poll: wait for a kick */
+	SP_ROUND_STALLED,	/* something waits for room in a send queue */
+	SP_ROUND_POLL,
+};
+
+static enum sp_round sp_engine_round(struct sp_engine *engine)
+{
+	enum sp_round round = SP_ROUND_BLOCK;
+	struct sp_group *g, *next;
+
+	mutex_lock(&engine->lock);
+	list_for_each_entry_safe(g, next, &engine->groups, on_engine) {
+		const struct sp_core *c = &g->core;
+
+		if (c->doze.state == SP_ASLEEP && !atomic_read(&g->kick))
+			continue;
+		if (!sp_engine_pass(g)) {
+			list_del_init(&g->on_engine);
+			continue;
+		}
+		if (atomic_read(&g->kick) || !sp_core_may_block(c))
+			round = max(round, c->unposted && c->idle > c->spin ?
+				    SP_ROUND_STALLED : SP_ROUND_POLL);
+	}
+	mutex_unlock(&engine->lock);
+	return round;
+}
+
+static int sp_engine_thread(void *data)
+{
+	struct sp_engine *engine = data;
+
+	while (!kthread_should_stop()) {
+		/* Before the look: see struct sp_engine. */
+		atomic_set(&engine->kicked, 0);
+		smp_mb__after_atomic();
+		switch (sp_engine_round(engine)) {
+		case SP_ROUND_POLL:
+			cond_resched();
+			break;
+		case SP_ROUND_STALLED:
+			wait_event_idle_timeout(engine->wait,
+						atomic_read(&engine->kicked) ||
+						kthread_should_stop(), 1);
+			break;
+		case SP_ROUND_BLOCK:
+			wait_event_idle(engine->wait,
+					atomic_read(&engine->kicked) ||
+					kthread_should_stop());
+			break;
+		}
+	}
+	return 0;
+}
+
+/**
+ * sp_engine_start() - start the predicate thread of a device
+ * @sdev: the device
+ *
+ * Context: may sleep.
+ *
+ * Return: the engine or an ERR_PTR.
+ */
+struct sp_engine *sp_engine_start(struct sp_device *sdev)
+{
+	struct sp_engine *engine;
+	struct task_struct *task;
+
+	engine = kzalloc(sizeof(*engine), GFP_KERNEL);
+	if (!engine)
+		return ERR_PTR(-ENOMEM);
+	mutex_init(&engine->lock);
+	INIT_LIST_HEAD(&engine->groups);
+	init_waitqueue_head(&engine->wait);
+	task = kthread_run(sp_engine_thread, engine, "spindle/%s",
+			   dev_name(&sdev->ib->dev));
+	if (IS_ERR(task)) {
+		kfree(engine);
+		return ERR_CAST(task);
+	}
+	engine->task = task;
+	return engine;
+}
+
+/**
+ * sp_engine_stop() - end the predicate thread
+ * @engine: the engine; no group is left on it and nobody kicks it any more
+ *
+ * Context: may sleep.
+ */
+void sp_engine_stop(struct sp_engine *engine)
+{
+	kthread_stop(engine->task);
+	kfree(engine);
+}
+
+/**
+ * sp_engine_add() - begin to run passes over a group
+ * @engine: the engine
+ * @g: the group, active
+ */
+void sp_engine_add(struct sp_engine *engine, struct sp_group *g)
+{
+	mutex_lock(&engine->lock);
+	list_add_tail(&g->on_engine, &engine->groups);
+	mutex_unlock(&engine->lock);
+	sp_group_kick(g);
+}
+
+/**
+ * sp_engine_del() - run no more passes over a group
+ * @engine: the engine, NULL when it has ended
+ * @g: the group; may be off the engine already
+ */
+void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
+{
+	if (!engine)
+		return;
+	mutex_lock(&engine->lock);
+	list_del_init(&g->on_engine);
+	mutex_unlock(&engine->lock);
+}
+
+/**
+ * sp_engine_kick() - there is something to look at
+ * @engine: the engine
+ *
+ * Context: any.
+ */
+void sp_engine_kick(struct sp_engine *engine)
+{
+	atomic_set(&engine->kicked, 1);
+	/* The barrier in here orders that before the look for a sleeper. */
+	if (wq_has_sleeper(&engine->wait))
+		wake_up(&engine->wait);
+}
+
+/**
+ * sp_engine_peer_gone() - a peer of a group has left it in good order
+ * @engine: the engine
+ * @g: the group, active
+ * @node: rank of the peer's node
+ *
+ * Takes note of all the peer has written, the last time; from here on nothing
+ * is written to it.
+ */
+void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g, u32 node)
+{
+	mutex_lock(&engine->lock);
+	if (!list_empty(&g->on_engine)) {
+		if (!sp_engine_pass(g))
+			list_del_init(&g->on_engine);
+		g->core.peers[node].gone = true;
+	}
+	mutex_unlock(&engine->lock);
+	sp_group_kick(g);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The predicate thread: one a device. */
+#ifndef SPINDLE_ENGINE_H
+#define SPINDLE_ENGINE_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+
+struct sp_device;
+struct sp_group;
+struct task_struct;
+
+/**
+ * struct sp_engine - the predicate thread of a device
+ * @task: the thread
+ * @lock: held for each round over the groups; guards @groups and what the
+ *	passes touch. Taken within sp_ctl
+ * @groups: active groups
+ * @wait: where it sleeps
+ * @kicked: there is something to look at. Who has changed something sets it
+ *	(after the change), the engine clears it before it looks
+ */
+struct sp_engine {
+	struct task_struct *task;
+	struct mutex lock;
+	struct list_head groups;
+	wait_queue_head_t wait;
+	atomic_t kicked;
+};
+
+struct sp_engine *sp_engine_start(struct sp_device *sdev);
+void sp_engine_stop(struct sp_engine *engine);
+void sp_engine_add(struct sp_engine *engine, struct sp_group *g);
+void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
+void sp_engine_kick(struct sp_engine *engine);
+void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g,
+			 u32 node);
+
+extern unsigned int sp_spin;
+
+#endif /* SPINDLE_ENGINE_H */

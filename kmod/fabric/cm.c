@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connection management: listening, asking, answering, and what to do when two
+ * nodes ask each other at once.
+ *
+ * Handlers run under the id's handler mutex and take sp_ctl within it; so no
+ * rdma_cm call that waits for handlers is made under sp_ctl, and ids are
+ * destroyed from works only.
+ */
+#include <linux/inet.h>
+#include <net/ipv6.h>
+#include <rdma/ib_cm.h>
+
+#include "fabric.h"
+
+/**
+ * sp_addr_to_sockaddr() - a node's address as rdma_cm wants it
+ * @addr: the address
+ * @scope_id: interface of a link-local address
+ * @port: port, host order
+ * @ss: the result
+ */
+void sp_addr_to_sockaddr(const struct sp_addr *addr, u32 scope_id, u16 port,
+			 struct sockaddr_storage *ss)
+{
+	struct in6_addr in6;
+
+	memset(ss, 0, sizeof(*ss));
+	memcpy(&in6, addr->b, sizeof(in6));
+	if (ipv6_addr_v4mapped(&in6)) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)ss;
+
+		sin->sin_family = AF_INET;
+		sin->sin_addr.s_addr = in6.s6_addr32[3];
+		sin->sin_port = htons(port);
+	} else {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
+
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_addr = in6;
+		sin6->sin6_port = htons(port);
+		sin6->sin6_scope_id = scope_id;
+	}
+}
+
+/**
+ * sp_addr_from_sockaddr() - the address of a node from an IP socket address
+ * @sa: AF_INET or AF_INET6
+ * @addr: the result
+ */
+void sp_addr_from_sockaddr(const struct sockaddr *sa, struct sp_addr *addr)
+{
+	struct in6_addr in6;
+
+	if (sa->sa_family == AF_INET)
+		ipv6_addr_set_v4mapped(((const struct sockaddr_in *)sa)->sin_addr.s_addr,
+				       &in6);
+	else
+		in6 = ((const struct sockaddr_in6 *)sa)->sin6_addr;
+	memcpy(addr->b, &in6, sizeof(addr->b));
+}
+
+/**
+ * sp_addr_name() - an address as text
+ * @addr: the address
+ * @buf: where it goes
+ * @len: bytes of it
+ */
+void sp_addr_name(const struct sp_addr *addr, char *buf, size_t len)
+{
+	struct in6_addr in6;
+
+	memcpy(&in6, addr->b, sizeof(in6));
+	if (ipv6_addr_v4mapped(&in6))
+		snprintf(buf, len, "%pI4", &in6.s6_addr32[3]);
+	else
+		snprintf(buf, len, "%pI6c", &in6);
+}
+
+static void sp_hello_init(const struct sp_node *node, struct sp_hello *hello)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->magic = SP_WIRE_MAGIC;
+	hello->version = SP_WIRE_VERSION;
+	hello->recvs = SP_RQ_DEPTH;
+	hello->incarnation = node->incarnation;
+}
+
+static bool sp_hello_ok(const struct sp_hello *hello, u8 len)
+{
+	return hello && len >= sizeof(*hello) &&
+	       hello->magic == SP_WIRE_MAGIC &&
+	       hello->version == SP_WIRE_VERSION && hello->recvs > 2;
+}
+
+static void sp_hello_take(struct sp_link *link, const struct sp_hello *hello)
+{
+	link->peer_incarnation = hello->incarnation;
+	/* A message may have come first, and have granted more. */
+	if ((s32)(hello->recvs - link->granted) > 0)
+		WRITE_ONCE(link->granted, hello->recvs);
+}
+
+static void sp_conn_param(const struct sp_hello *hello,
+			  struct rdma_conn_param *param)
+{
+	memset(param, 0, sizeof(*param));
+	param->private_data = hello;
+	param->private_data_len = sizeof(*hello);
+	/* soft-RoCE takes 7 as for ever. */
+	param->retry_count = 6;
+	param->rnr_retry_count = 7;
+}
+
+static void sp_cm_refuse(struct rdma_cm_id *id, struct sp_node *node,
+			 enum sp_refusal reason)
+{
+	struct sp_hello hello;
+
+	sp_hello_init(node, &hello);
+	hello.reason = reason;
+	rdma_reject(id, &hello, sizeof(hello), IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/*
+ * Somebody connects. When both ends ask at once, the request of the lower
+ * address counts.
+ */
+static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
+			 const struct rdma_conn_param *asked)
+{
+	const struct sp_hello *theirs = asked->private_data;
+	struct sp_link *link, *old;
+	struct rdma_conn_param param;
+	struct sp_hello hello;
+	struct sp_addr peer;
+	int ret;
+
+	sp_addr_from_sockaddr((struct sockaddr *)&id->route.addr.dst_addr,
+			      &peer);
+	if (!sp_hello_ok(theirs, asked->private_data_len)) {
+		pr_warn_ratelimited("spindle: %s: a peer speaks another wire format, refused\n",
+				    node->name);
+		sp_cm_refuse(id, node, SP_REFUSE_WIRE);
+		return -EPROTO;
+	}
+
+	mutex_lock(&sp_ctl);
+	old = sp_link_find(node, &peer);
+	if (old && old->state == SP_LINK_CONNECTING && !old->passive &&
+	    sp_addr_cmp(&node->addr, &peer) < 0) {
+		mutex_unlock(&sp_ctl);
+		sp_cm_refuse(id, node, SP_REFUSE_TIE);
+		return -EALREADY;
+	}
+	link = sp_link_alloc(node, &peer);
+	if (IS_ERR(link)) {
+		mutex_unlock(&sp_ctl);
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+		return PTR_ERR(link);
+	}
+	link->passive = true;
+	link->id = id;
+	id->context = link;
+	id->event_handler = sp_cm_handler;
+	if (old) {
+		if (old->state == SP_LINK_CONNECTING)
+			sp_link_move_users(old, link);
+		sp_link_set_state(old, SP_LINK_DOWN, -EHOSTDOWN);
+	}
+
+	sp_hello_take(link, theirs);
+	ret = sp_link_open(link);
+	if (!ret) {
+		sp_hello_init(node, &hello);
+		sp_conn_param(&hello, &param);
+		rdma_set_ack_timeout(id, sp_ack_timeout);
+		ret = rdma_accept(id, &param);
+	}
+	if (ret) {
+		/* From here on the id is the link's, and goes with it. */
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+		sp_link_set_state(link, SP_LINK_DOWN, ret);
+	}
+	mutex_unlock(&sp_ctl);
+	return 0;
+}
+
+static int sp_cm_listen_handler(struct rdma_cm_id *id,
+				struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return sp_cm_request(id->context, id, &event->param.conn);
+	return 0;
+}
+
+/**
+ * sp_cm_listen() - listen on a node's address
+ * @node: the node; its net and address are set
+ * @listener: the result
+ *
+ * Context: may sleep; without sp_ctl.
+ *
+ * Return: 0; -EADDRNOTAVAIL when the address is not of this host; -ENODEV when
+ * it has no RDMA device; another negative errno.
+ */
+int sp_cm_listen(struct sp_node *node, struct rdma_cm_id **listener)
+{
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = rdma_create_id(node->net, sp_cm_listen_handler, node, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	sp_addr_to_sockaddr(&node->addr, node->scope_id, sp_port, &ss);
+	ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+	if (ret)
+		goto err;
+	if (!id->device) {
+		ret = -ENODEV;
+		goto err;
+	}
+	ret = rdma_listen(id, 64);
+	if (ret)
+		goto err;
+	*listener = id;
+	return 0;
+
+err:
+	rdma_destroy_id(id);
+	return ret;
+}
+
+static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
+{
+	const struct sp_hello *hello;
+	u8 len = 0;
+
+	hello = rdma_consumer_reject_data(link->id, event, &len);
+	if (!hello || len < sizeof(*hello) || hello->magic != SP_WIRE_MAGIC)
+		return -ECONNREFUSED;
+	switch (hello->reason) {
+	case SP_REFUSE_WIRE:
+		pr_warn_ratelimited("spindle: %s: %s speaks wire version %u, not %u\n",
+				    link->node->name, link->name,
+				    hello->version, SP_WIRE_VERSION);
+		return -EPROTO;
+	case SP_REFUSE_TIE:
+		/* Its own request is on the way, and takes over our users. */
+		return 0;
+	default:
+		return -ECONNREFUSED;
+	}
+}
+
+/**
+ * sp_cm_handler() - events of a link's connection
+ * @id: the connection
+ * @event: the event
+ *
+ * Return: 0: the id is destroyed by the link alone.
+ */
+int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct sp_link *link = id->context;
+	struct rdma_conn_param param;
+	struct sp_hello hello;
+	int ret = 0;
+
+	mutex_lock(&sp_ctl);
+	if (link->state == SP_LINK_DOWN)
+		goto out;
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		ret = rdma_resolve_route(id, 2000);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		ret = sp_link_open(link);
+		if (ret)
+			break;
+		sp_hello_init(link->node, &hello);
+		sp_conn_param(&hello, &param);
+		ret = rdma_connect_locked(id, &param);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (!link->passive) {
+			const struct sp_hello *theirs;
+
+			theirs = event->param.conn.private_data;
+			if (!sp_hello_ok(theirs,
+					 event->param.conn.private_data_len)) {
+				ret = -EPROTO;
+				break;
+			}
+			sp_hello_take(link, theirs);
+		}
+		spin_lock_bh(&link->sq_lock);
+		link->open = true;
+		spin_unlock_bh(&link->sq_lock);
+		sp_link_set_state(link, SP_LINK_UP, 0);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		ret = sp_cm_rejected(link, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		ret = -EHOSTUNREACH;
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		ret = -EHOSTDOWN;
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		ret = -ENODEV;
+		break;
+	default:
+		break;
+	}
+	if (ret)
+		sp_link_set_state(link, SP_LINK_DOWN, ret);
+out:
+	mutex_unlock(&sp_ctl);
+	return 0;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * RDMA and nothing else: devices, nodes, links, registered memory.
+ *
+ * Locks, outermost first (Documentation/locking.rst has the essay):
+ *
+ *   sp_ctl (mutex)      control plane: every list and state below. Never held
+ *                       across rdma_cm calls that wait for handlers.
+ *   engine->lock        one pass, engine.c
+ *   link->sq_lock (bh)  send queue of one link
+ */
+#ifndef SPINDLE_FABRIC_H
+#define SPINDLE_FABRIC_H
+
+#include <linux/kobject.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "../core/sst.h"
+#include "../core/view.h"
+#include "../wire.h"
+
+#define SP_SQ_DEPTH	128	/* work requests of one link, a power of two */
+#define SP_RQ_DEPTH	64	/* receives of one link */
+#define SP_WR_SGES	8
+#define SP_SLOT_BYTES	SP_MSG_MAX
+
+struct sp_device;
+struct sp_node;
+struct sp_link;
+struct sp_link_user;
+
+extern struct mutex sp_ctl;
+extern struct workqueue_struct *sp_wq;
+
+/**
+ * struct sp_fabric_upcalls - what the fabric tells the rest of the module
+ * @message: a control message came; sp_ctl is held, may sleep. Anything but 0
+ *	takes the link down
+ * @row: a row came by SEND; softirq
+ * @wake: a wake came; softirq
+ * @progress: work requests have completed, credits or room came; softirq
+ * @removed: the device goes away, its links are still there; sp_ctl is held
+ * @forget: the node goes away, nobody uses it any more; sp_ctl is held
+ */
+struct sp_fabric_upcalls {
+	int (*message)(struct sp_link *link, const struct sp_msg *msg);
+	void (*row)(struct sp_link *link, const struct sp_msg_row *row);
+	void (*wake)(struct sp_link *link, const struct sp_msg_wake *wake);
+	void (*progress)(struct sp_device *sdev);
+	void (*removed)(struct sp_node *node);
+	void (*forget)(struct sp_node *node);
+};
+
+struct sp_engine;
+
+/**
+ * struct sp_device - an RDMA device
+ * @ib: the device
+ * @all: on the list of all, under sp_ctl
+ * @ref: nodes and the client hold it
+ * @nodes: nodes on it, under sp_ctl
+ * @engine: the predicate thread, NULL until the first node; under sp_ctl
+ * @dead: it is being removed; under sp_ctl
+ * @polled: rows are polled rather than sent (design: "two doorbells")
+ * @links: links that still hold verbs objects
+ * @max_sge: entries of a gather list
+ * @max_pages: pieces of one memory region
+ * @idle: woken when @links has become 0
+ */
+struct sp_device {
+	struct ib_device *ib;
+	struct list_head all;
+	struct kref ref;
+	struct list_head nodes;
+	struct sp_engine *engine;
+	bool dead;
+	bool polled;
+	atomic_t links;
+	u32 max_sge;
+	u32 max_pages;
+	wait_queue_head_t idle;
+};
+
+/**
+ * struct sp_node - a local address on an RDMA device
+ * @sdev: its device
+ * @net: its network namespace; held
+ * @addr: the address
+ * @scope_id: interface of a link-local address
+ * @name: the address as text
+ * @ref: everything that points here holds it
+ * @on_device: on the device's list, under sp_ctl
+ * @users: sockets and groups; with the last one it goes; under sp_ctl
+ * @dying: it goes; under sp_ctl
+ * @incarnation: random
+ * @listener: for connection requests
+ * @links: its links, under sp_ctl
+ * @groups: its groups, under sp_ctl
+ * @joins: joins that wait for an answer, under sp_ctl
+ * @early: keys that came before their view, under sp_ctl
+ * @nearly: how many
+ * @kobj: its directory in sysfs
+ * @dir: its directory in debugfs
+ * @destroy: takes it apart
+ */
+struct sp_node {
+	struct sp_device *sdev;
+	struct net *net;
+	struct sp_addr addr;
+	u32 scope_id;
+	char name[64];
+	struct kref ref;
+	struct list_head on_device;
+	u32 users;
+	bool dying;
+	u64 incarnation;
+	struct rdma_cm_id *listener;
+	struct list_head links;
+	struct list_head groups;
+	struct list_head joins;
+	struct list_head early;
+	u32 nearly;
+	struct kobject *kobj;
+	struct dentry *dir;
+	struct work_struct destroy;
+};
+
+/**
+ * enum sp_link_state - life of a link
+ * @SP_LINK_CONNECTING: resolving, asking, accepting, or waiting for the other
+ *	side's request after a tie
+ * @SP_LINK_UP: both sides are there
+ * @SP_LINK_DOWN: broken or given up; it is being taken apart
+ */
+enum sp_link_state {
+	SP_LINK_CONNECTING,
+	SP_LINK_UP,
+	SP_LINK_DOWN,
+};
+
+/* A work request in flight, its snapshot area and its completion. */
+struct sp_slot {
+	struct sp_link *link;
+	struct ib_cqe cqe;
+	u64 seq;
+	union {
+		struct ib_send_wr send;
+		struct ib_rdma_wr rdma;
+		struct ib_reg_wr reg;
+	} wr;
+	struct ib_sge sge[SP_WR_SGES];
+};
+
+/* A posted receive. */
+struct sp_recv {
+	struct sp_link *link;
+	struct ib_cqe cqe;
+	struct list_head queued;
+	u32 nr;
+	u32 len;
+};
+
+/**
+ * struct sp_link - one RC connection between two nodes, shared by all groups
+ * @node: the local end; held
+ * @peer: the other end's address
+ * @name: that address as text
+ * @ref: users, works and CM events hold it
+ * @on_node: on the node's list, under sp_ctl
+ * @state: under sp_ctl, changed by sp_link_set_state() only
+ * @error: why it is down, a negative errno; under sp_ctl
+ * @users: struct sp_link_user, under sp_ctl
+ * @id: the connection
+ * @passive: the other side asked
+ * @peer_incarnation: of the other node
+ * @pd: protection domain of this link alone: a key is of no use elsewhere
+ * @cq: completions of both queues
+ * @ncqe: entries of it that were asked for
+ * @qp: the queue pair; NULL again (release) when the link is taken apart
+ * @slots: SP_SQ_DEPTH of them
+ * @snap: SP_SQ_DEPTH private copies of SP_SLOT_BYTES, for what must not change
+ *	until it has completed
+ * @snap_dma: @snap for the device
+ * @recvs: SP_RQ_DEPTH of them
+ * @rbuf: their buffers
+ * @rbuf_dma: for the device
+ * @sq_lock: guards @open, @built, @posted, @sent, @advertised and posting
+ * @open: work requests may be built
+ * @built: work requests built so far
+ * @posted: of these, posted
+ * @completed: of these, completed. The completion handler writes it (release),
+ *	everybody reads it (acquire): slots below it are free
+ * @sent: SENDs so far
+ * @granted: receives the peer has posted so far; written by the completion
+ *	handler
+ * @advertised: @reposted as last told to the peer
+ * @reposted: receives posted so far
+ * @rx_lock: guards @rxq
+ * @rxq: received control messages
+ * @outq: control messages that wait for room, under sp_ctl
+ * @rx: handles both queues
+ * @start: begins to connect
+ * @fail: breaks the link, from contexts that must not take sp_ctl
+ * @fail_error: what @fail breaks it with
+ * @stop: takes it apart
+ * @beat: heartbeat, and the bound on connecting
+ * @beaten: @completed at the last beat
+ * @writes: RDMA writes built, for counters
+ * @posts: calls of ib_post_send(), for counters
+ */
+struct sp_link {
+	struct sp_node *node;
+	struct sp_addr peer;
+	char name[64];
+	struct kref ref;
+	struct list_head on_node;
+	enum sp_link_state state;
+	int error;
+	struct list_head users;
+	struct rdma_cm_id *id;
+	bool passive;
+	u64 peer_incarnation;
+
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	u32 ncqe;
+	struct ib_qp *qp;
+	struct sp_slot *slots;
+	u8 *snap;
+	u64 snap_dma;
+	struct sp_recv *recvs;
+	u8 *rbuf;
+	u64 rbuf_dma;
+
+	spinlock_t sq_lock;
+	bool open;
+	u64 built;
+	u64 posted;
+	u64 completed;
+	u32 sent;
+	u32 granted;
+	u32 advertised;
+	atomic_t reposted;
+
+	spinlock_t rx_lock;
+	struct list_head rxq;
+	struct list_head outq;
+	struct work_struct rx;
+	struct work_struct start;
+	struct work_struct fail;
+	int fail_error;
+	struct work_struct stop;
+	struct delayed_work beat;
+	u64 writes;
+	u64 posts;
+};
+
+/**
+ * struct sp_link_user - somebody who needs a link
+ * @on_link: on the link's list
+ * @link: the link; changes when a tie is settled; a reference is held
+ * @told: @up was called
+ * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
+ * @down: the link is down, @user is no longer on it. Called under sp_ctl
+ *
+ * All under sp_ctl.
+ */
+struct sp_link_user {
+	struct list_head on_link;
+	struct sp_link *link;
+	bool told;
+	void (*up)(struct sp_link_user *user);
+	void (*down)(struct sp_link_user *user, int error);
+};
+
+/* Memory of a slab: what one node owns in a group, or a replica of it. */
+struct sp_slab {
+	struct sp_layout lay;
+	struct sp_device *sdev;
+	u32 chunk_shift;
+	u32 nchunks;
+	struct page **chunks;
+	u64 *dma;
+	u32 npages;
+	u8 *base;	/* the row and the descriptors, contiguous */
+	u8 **ring;	/* each lane's ring, mapped twice back to back */
+};
+
+/* device.c */
+int sp_fabric_init(const struct sp_fabric_upcalls *upcalls);
+void sp_fabric_exit(void);
+extern const struct sp_fabric_upcalls *sp_up;
+void sp_device_put(struct sp_device *sdev);
+struct sp_node *sp_node_get(struct net *net, const struct sp_addr *addr,
+			    u32 scope_id);
+void sp_node_user(struct sp_node *node);
+void sp_node_unuse(struct sp_node *node);
+void sp_node_put(struct sp_node *node);
+
+/* cm.c */
+int sp_cm_listen(struct sp_node *node, struct rdma_cm_id **listener);
+int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void sp_addr_to_sockaddr(const struct sp_addr *addr, u32 scope_id, u16 port,
+			 struct sockaddr_storage *ss);
+void sp_addr_from_sockaddr(const struct sockaddr *sa, struct sp_addr *addr);
+void sp_addr_name(const struct sp_addr *addr, char *buf, size_t len);
+
+/* link.c */
+struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer);
+void sp_link_put(struct sp_link *link);
+int sp_link_open(struct sp_link *link);
+int sp_link_set_state(struct sp_link *link, enum sp_link_state state,
+		      int error);
+struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer);
+int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
+		struct sp_link_user *user);
+void sp_link_unuse(struct sp_link_user *user);
+void sp_link_move_users(struct sp_link *from, struct sp_link *to);
+void sp_link_break(struct sp_link *link, int error);
+int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
+
+/* post.c: building and posting work requests */
+int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
+		  u32 len, u64 raddr, u32 rkey);
+u32 sp_post_write_slots(const struct sp_link *link, const struct sp_slab *slab,
+			u64 off, u32 len);
+bool sp_post_room(struct sp_link *link, u32 slots);
+int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
+		 u32 rkey, u64 *ticket);
+int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
+		 const void *more, u32 more_len, u64 *ticket);
+int sp_post_reg(struct sp_link *link, struct ib_mr *mr);
+int sp_post_beat(struct sp_link *link);
+void sp_post_flush(struct sp_link *link);
+void sp_post_init(struct sp_link *link);
+static inline u64 sp_post_completed(const struct sp_link *link)
+{
+	/* Pairs with the release in sp_post_done(). */
+	return smp_load_acquire(&link->completed);
+}
+
+/* mr.c */
+struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
+			      const struct sp_layout *lay);
+void sp_slab_free(struct sp_slab *slab);
+struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);
+void sp_mr_revoke(struct ib_mr *mr);
+
+/* Parameters, main.c */
+extern unsigned short sp_port;
+extern unsigned int sp_ack_timeout;
+extern char *sp_doorbell;
+
+#define SP_CHUNK_SHIFT	16	/* rings begin at multiples of this in a slab */
+
+#endif /* SPINDLE_FABRIC_H */

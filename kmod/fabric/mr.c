@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of slabs, and the keys by which a peer writes into one.
+ *
+ * A slab is made of chunks that are contiguous to the device, so that few
+ * gather entries and few pieces of a memory region cover large rings. The
+ * kernel sees it through vmap(): row and descriptors once, each ring twice
+ * back to back.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "fabric.h"
+
+#define SP_CHUNK_SHIFT_MAX	21
+
+static u32 sp_chunk_bytes(const struct sp_slab *slab)
+{
+	return 1U << slab->chunk_shift;
+}
+
+static struct page *sp_slab_page(const struct sp_slab *slab, u32 nr)
+{
+	u32 per = sp_chunk_bytes(slab) >> PAGE_SHIFT;
+
+	return nth_page(slab->chunks[nr / per], nr % per);
+}
+
+/* Map [first, first + n) of the slab's pages, @times over, back to back. */
+static u8 *sp_slab_vmap(struct sp_slab *slab, u32 first, u32 n, u32 times)
+{
+	struct page **pages;
+	u8 *addr;
+	u32 i;
+
+	pages = kvmalloc_array(n * times, sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return NULL;
+	for (i = 0; i < n * times; i++)
+		pages[i] = sp_slab_page(slab, first + i % n);
+	addr = vmap(pages, n * times, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	return addr;
+}
+
+/* A device that would bounce the memory shows the CPU nothing to poll. */
+static bool sp_slab_bounces(struct sp_device *sdev, u64 dma)
+{
+	if (ib_uses_virt_dma(sdev->ib))
+		return false;
+	return dma_need_sync(sdev->ib->dma_device, dma);
+}
+
+/**
+ * sp_slab_alloc() - allocate a zeroed slab and map it for its device
+ * @sdev: the device
+ * @lay: what is in it
+ *
+ * The memory is charged to the calling task's cgroup. Context: may sleep.
+ *
+ * Return: the slab, or an ERR_PTR: -ENOMEM, -ERANGE when one memory region of
+ * the device cannot cover it, -EOPNOTSUPP when the device would bounce memory
+ * that is to be polled.
+ */
+struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
+			      const struct sp_layout *lay)
+{
+	u32 ctl_pages, ring_pages;
+	struct sp_slab *slab;
+	int ret = -ENOMEM;
+	u32 i;
+
+	slab = kzalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
+	if (!slab)
+		return ERR_PTR(-ENOMEM);
+	slab->lay = *lay;
+	slab->sdev = sdev;
+	slab->chunk_shift = max(SP_CHUNK_SHIFT, PAGE_SHIFT);
+	while (DIV_ROUND_UP_ULL(lay->size, sp_chunk_bytes(slab)) >=
+	       sdev->max_pages && slab->chunk_shift < SP_CHUNK_SHIFT_MAX)
+		slab->chunk_shift++;
+	slab->nchunks = DIV_ROUND_UP_ULL(lay->size, sp_chunk_bytes(slab));
+	/*
+	 * soft-RoCE of 6.1 reads past its table of pages when a copy ends at the
+	 * end of a region whose number of pages is a multiple of 256.
+	 */
+	if (slab->nchunks % 256 == 0)
+		slab->nchunks++;
+	if (slab->nchunks > sdev->max_pages) {
+		ret = -ERANGE;
+		goto err_free;
+	}
+
+	slab->chunks = kvcalloc(slab->nchunks, sizeof(*slab->chunks),
+				GFP_KERNEL_ACCOUNT);
+	slab->dma = kvcalloc(slab->nchunks, sizeof(*slab->dma),
+			     GFP_KERNEL_ACCOUNT);
+	slab->ring = kcalloc(max(lay->lanes, 1U), sizeof(*slab->ring),
+			     GFP_KERNEL_ACCOUNT);
+	if (!slab->chunks || !slab->dma || !slab->ring)
+		goto err_free;
+
+	for (i = 0; i < slab->nchunks; i++) {
+		u32 order = slab->chunk_shift - PAGE_SHIFT;
+		struct page *page;
+
+		page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+				   __GFP_NOWARN | __GFP_RETRY_MAYFAIL, order);
+		if (!page)
+			goto err_free;
+		/* Pages are mapped, and later handed out, one by one. */
+		split_page(page, order);
+		slab->chunks[i] = page;
+		slab->dma[i] = ib_dma_map_page(sdev->ib, page, 0,
+					       sp_chunk_bytes(slab),
+					       DMA_BIDIRECTIONAL);
+		if (ib_dma_mapping_error(sdev->ib, slab->dma[i])) {
+			slab->dma[i] = 0;
+			goto err_free;
+		}
+		if (sdev->polled && sp_slab_bounces(sdev, slab->dma[i])) {
+			ret = -EOPNOTSUPP;
+			goto err_free;
+		}
+	}
+
+	ctl_pages = lay->ring_off >> PAGE_SHIFT;
+	ring_pages = lay->window >> PAGE_SHIFT;
+	slab->base = sp_slab_vmap(slab, 0, ctl_pages, 1);
+	if (!slab->base)
+		goto err_free;
+	for (i = 0; i < lay->lanes; i++) {
+		u32 first = sp_layout_ring(lay, i) >> PAGE_SHIFT;
+
+		slab->ring[i] = sp_slab_vmap(slab, first, ring_pages, 2);
+		if (!slab->ring[i])
+			goto err_free;
+	}
+	return slab;
+
+err_free:
+	sp_slab_free(slab);
+	return ERR_PTR(ret);
+}
+
+/**
+ * sp_slab_free() - free a slab
+ * @slab: the slab; no key to it is left and nothing posted reads it
+ *
+ * Context: may sleep.
+ */
+void sp_slab_free(struct sp_slab *slab)
+{
+	u32 pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
+	u32 i, k;
+
+	for (i = 0; slab->ring && i < slab->lay.lanes; i++)
+		if (slab->ring[i])
+			vunmap(slab->ring[i]);
+	if (slab->base)
+		vunmap(slab->base);
+	for (i = 0; slab->chunks && slab->dma && i < slab->nchunks; i++) {
+		if (slab->dma[i])
+			ib_dma_unmap_page(slab->sdev->ib, slab->dma[i],
+					  sp_chunk_bytes(slab),
+					  DMA_BIDIRECTIONAL);
+		for (k = 0; slab->chunks[i] && k < pages; k++)
+			__free_page(nth_page(slab->chunks[i], k));
+	}
+	kfree(slab->ring);
+	kvfree(slab->dma);
+	kvfree(slab->chunks);
+	kfree(slab);
+}
+
+/**
+ * sp_mr_grant() - register a slab so that the peer of a link may write it
+ * @link: the link, up
+ * @slab: this node's replica of the peer's slab
+ *
+ * The key is good in the link's own protection domain only, so that no other
+ * peer can use it. What is sent on the link after this finds it valid.
+ * Context: may sleep.
+ *
+ * Return: the memory region, or an ERR_PTR.
+ */
+struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab)
+{
+	struct scatterlist *sg;
+	struct sg_table table;
+	struct ib_mr *mr;
+	int ret;
+	u32 i;
+
+	ret = sg_alloc_table(&table, slab->nchunks, GFP_KERNEL);
+	if (ret)
+		return ERR_PTR(ret);
+	for_each_sg(table.sgl, sg, slab->nchunks, i) {
+		sg_set_page(sg, slab->chunks[i], sp_chunk_bytes(slab), 0);
+		sg_dma_address(sg) = slab->dma[i];
+		sg_dma_len(sg) = sp_chunk_bytes(slab);
+	}
+
+	mr = ib_alloc_mr(link->pd, IB_MR_TYPE_MEM_REG, slab->nchunks);
+	if (IS_ERR(mr))
+		goto out;
+	ret = ib_map_mr_sg(mr, table.sgl, slab->nchunks, NULL,
+			   sp_chunk_bytes(slab));
+	if (ret != (int)slab->nchunks) {
+		ret = ret < 0 ? ret : -EINVAL;
+		goto err_dereg;
+	}
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	ret = sp_post_reg(link, mr);
+	if (ret)
+		goto err_dereg;
+out:
+	sg_free_table(&table);
+	return mr;
+
+err_dereg:
+	ib_dereg_mr(mr);
+	sg_free_table(&table);
+	return ERR_PTR(ret);
+}
+
+/**
+ * sp_mr_revoke() - take a key back
+ * @mr: from sp_mr_grant(). The peer has said that it writes nothing more, or
+ *	the link is down: a write with a dead key would break the link
+ *
+ * Context: may sleep.
+ */
+void sp_mr_revoke(struct ib_mr *mr)
+{
+	ib_dereg_mr(mr);
+}

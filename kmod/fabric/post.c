@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The send queue of a link: building work requests, posting them in one chain,
+ * and learning of their completion.
+ *
+ *   link->built      engine and control plane, under sq_lock
+ *   link->completed  completion handler stores (release, A); builders load
+ *                    (acquire, B) before they reuse a slot. A pairs with B.
+ *
+ * The last request of each chain is signalled, so that everything completes in
+ * the end; requests of one queue complete in order.
+ */
+#include "fabric.h"
+
+static struct sp_slot *sp_slot(struct sp_link *link, u64 seq)
+{
+	return &link->slots[seq & (SP_SQ_DEPTH - 1)];
+}
+
+static u32 sp_free_slots(const struct sp_link *link)
+{
+	/* B, see above. */
+	return SP_SQ_DEPTH - (u32)(link->built - sp_post_completed(link));
+}
+
+static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct sp_slot *slot = container_of(wc->wr_cqe, struct sp_slot, cqe);
+	struct sp_link *link = slot->link;
+
+	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			pr_info_ratelimited("spindle: %s: link to %s: %s\n",
+					    link->node->name, link->name,
+					    ib_wc_status_msg(wc->status));
+		sp_link_break(link, -EHOSTDOWN);
+		return;
+	}
+	/* A, see above. */
+	smp_store_release(&link->completed, slot->seq + 1);
+	sp_up->progress(link->node->sdev);
+	if (READ_ONCE(link->outq.next) != &link->outq)
+		queue_work(sp_wq, &link->rx);
+}
+
+/* A heartbeat's end interests nobody. */
+static void sp_beat_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct sp_slot *slot = container_of(wc->wr_cqe, struct sp_slot, cqe);
+
+	if (unlikely(wc->status != IB_WC_SUCCESS))
+		sp_post_done(cq, wc);
+	else
+		smp_store_release(&slot->link->completed, slot->seq + 1);
+}
+
+/**
+ * sp_post_init() - make the slots ready
+ * @link: the link, not open yet
+ */
+void sp_post_init(struct sp_link *link)
+{
+	u32 i;
+
+	for (i = 0; i < SP_SQ_DEPTH; i++)
+		link->slots[i].link = link;
+}
+
+/* Take the next slot; the caller has seen that one is free. */
+static struct sp_slot *sp_build(struct sp_link *link)
+{
+	struct sp_slot *slot = sp_slot(link, link->built);
+
+	lockdep_assert_held(&link->sq_lock);
+	memset(&slot->wr, 0, sizeof(slot->wr));
+	slot->cqe.done = sp_post_done;
+	slot->wr.send.wr_cqe = &slot->cqe;
+	slot->wr.send.sg_list = slot->sge;
+	slot->seq = link->built++;
+	return slot;
+}
+
+/* Post all that was built, as one chain, its last request signalled. */
+static int sp_flush(struct sp_link *link)
+{
+	struct ib_send_wr *first = &sp_slot(link, link->posted)->wr.send;
+	const struct ib_send_wr *bad;
+	struct ib_send_wr *wr;
+	int ret;
+
+	lockdep_assert_held(&link->sq_lock);
+	if (link->posted == link->built)
+		return 0;
+	for (wr = first; ++link->posted != link->built; wr = wr->next)
+		wr->next = &sp_slot(link, link->posted)->wr.send;
+	wr->next = NULL;
+	wr->send_flags |= IB_SEND_SIGNALED;
+	link->posts++;
+	ret = ib_post_send(link->qp, first, &bad);
+	if (unlikely(ret)) {
+		link->open = false;
+		sp_link_break(link, ret);
+	}
+	return ret;
+}
+
+static int sp_room(const struct sp_link *link, u32 slots)
+{
+	lockdep_assert_held(&link->sq_lock);
+	if (!link->open)
+		return -ENOTCONN;
+	return sp_free_slots(link) < slots ? -EAGAIN : 0;
+}
+
+/* Gather [off, off + len) of a slab; at most SP_WR_SGES entries. */
+static u32 sp_gather(struct sp_link *link, const struct sp_slab *slab, u64 off,
+		     u32 *len, struct ib_sge *sge)
+{
+	u32 chunk = 1U << slab->chunk_shift;
+	u32 max = min_t(u32, SP_WR_SGES, slab->sdev->max_sge);
+	u32 left = *len;
+	u32 n;
+
+	for (n = 0; left && n < max; n++) {
+		u32 in = off & (chunk - 1);
+		u32 some = min(left, chunk - in);
+
+		sge[n].addr = slab->dma[off >> slab->chunk_shift] + in;
+		sge[n].length = some;
+		sge[n].lkey = link->pd->local_dma_lkey;
+		off += some;
+		left -= some;
+	}
+	*len -= left;
+	return n;
+}
+
+/**
+ * sp_post_write_slots() - how many slots a write takes
+ * @link: the link
+ * @slab: source
+ * @off: where in it
+ * @len: bytes
+ *
+ * Return: the number of slots.
+ */
+u32 sp_post_write_slots(const struct sp_link *link, const struct sp_slab *slab,
+			u64 off, u32 len)
+{
+	u32 max = min_t(u32, SP_WR_SGES, slab->sdev->max_sge);
+	u64 first = off >> slab->chunk_shift;
+	u64 last = (off + len - 1) >> slab->chunk_shift;
+
+	return len ? DIV_ROUND_UP((u32)(last - first + 1), max) : 0;
+}
+
+/**
+ * sp_post_room() - can that many work requests be built now
+ * @link: the link
+ * @slots: how many
+ *
+ * Context: only the engine builds more than one at a time, so that the answer
+ * holds until its next build, but for a control message: one slot is kept.
+ *
+ * Return: true when there is room.
+ */
+bool sp_post_room(struct sp_link *link, u32 slots)
+{
+	return sp_free_slots(link) > slots + 4;
+}
+
+/**
+ * sp_post_write() - build RDMA writes of a stretch of a slab
+ * @link: to the target
+ * @slab: source: read when the packets are built, and again at a resend
+ * @off: where in it; the target has it at the same place
+ * @len: bytes
+ * @raddr: where the target's replica begins
+ * @rkey: its key
+ *
+ * They are posted with the next sp_post_snap(), sp_post_send() or
+ * sp_post_flush(). Context: any but hard interrupt.
+ *
+ * Return: 0, -EAGAIN when slots are short, -ENOTCONN when the link is down.
+ */
+int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
+		  u32 len, u64 raddr, u32 rkey)
+{
+	int ret;
+
+	spin_lock_bh(&link->sq_lock);
+	ret = sp_room(link, sp_post_write_slots(link, slab, off, len));
+	while (!ret && len) {
+		struct sp_slot *slot = sp_build(link);
+		u32 some = len;
+
+		slot->wr.send.num_sge = sp_gather(link, slab, off, &some,
+						  slot->sge);
+		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
+		slot->wr.rdma.remote_addr = raddr + off;
+		slot->wr.rdma.rkey = rkey;
+		link->writes++;
+		off += some;
+		len -= some;
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return ret;
+}
+
+/* Point a slot at a private copy of @data that stays until it completes. */
+static void *sp_snap(struct sp_link *link, struct sp_slot *slot, u32 len)
+{
+	u32 nr = slot - link->slots;
+
+	slot->wr.send.num_sge = 1;
+	slot->sge[0].addr = link->snap_dma + nr * SP_SLOT_BYTES;
+	slot->sge[0].length = len;
+	slot->sge[0].lkey = link->pd->local_dma_lkey;
+	return link->snap + nr * SP_SLOT_BYTES;
+}
+
+static void sp_snap_sync(struct sp_link *link, struct sp_slot *slot)
+{
+	ib_dma_sync_single_for_device(link->node->sdev->ib, slot->sge[0].addr,
+				      slot->sge[0].length, DMA_TO_DEVICE);
+}
+
+/**
+ * sp_post_snap() - post an RDMA write of a private copy, behind all that was
+ * built before it
+ * @link: to the target
+ * @data: what to write; copied
+ * @len: its length, at most SP_SLOT_BYTES
+ * @raddr: where to
+ * @rkey: key to it
+ * @ticket: what sp_post_completed() must reach before it has landed
+ *
+ * Return: 0, -EAGAIN, -ENOTCONN, or what posting failed with.
+ */
+int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
+		 u32 rkey, u64 *ticket)
+{
+	struct sp_slot *slot;
+	int ret;
+
+	spin_lock_bh(&link->sq_lock);
+	ret = sp_room(link, 1);
+	if (!ret) {
+		slot = sp_build(link);
+		memcpy(sp_snap(link, slot, len), data, len);
+		sp_snap_sync(link, slot);
+		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
+		slot->wr.rdma.remote_addr = raddr;
+		slot->wr.rdma.rkey = rkey;
+		link->writes++;
+		*ticket = link->built;
+		ret = sp_flush(link);
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return ret;
+}
+
+/**
+ * sp_post_send() - post a SEND, behind all that was built before it
+ * @link: to the target
+ * @msg: the message's header; length of all of it in @msg->len
+ * @reserved: may use the receive that is kept for credits
+ * @more: what follows the part at @msg, or NULL
+ * @more_len: its length
+ * @ticket: as in sp_post_snap()
+ *
+ * A SEND without a posted receive would stall every group of the link, so
+ * there is none without a credit.
+ *
+ * Return: 0, -EAGAIN when slots or credits are short, -ENOTCONN, or what
+ * posting failed with.
+ */
+int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
+		 const void *more, u32 more_len, u64 *ticket)
+{
+	struct sp_slot *slot;
+	s32 credits;
+	u8 *to;
+	int ret;
+
+	spin_lock_bh(&link->sq_lock);
+	ret = sp_room(link, 1);
+	if (ret)
+		goto unlock;
+	credits = READ_ONCE(link->granted) - link->sent;
+	if (credits <= (reserved ? 0 : 1)) {
+		ret = sp_flush(link) ?: -EAGAIN;
+		goto unlock;
+	}
+	slot = sp_build(link);
+	to = sp_snap(link, slot, msg->len);
+	link->advertised = atomic_read(&link->reposted);
+	msg->credits = link->advertised;
+	memcpy(to, msg, msg->len - more_len);
+	if (more_len)
+		memcpy(to + msg->len - more_len, more, more_len);
+	sp_snap_sync(link, slot);
+	slot->wr.send.opcode = IB_WR_SEND;
+	link->sent++;
+	*ticket = link->built;
+	ret = sp_flush(link);
+unlock:
+	spin_unlock_bh(&link->sq_lock);
+	return ret;
+}
+
+/**
+ * sp_post_reg() - post the registration of a memory region
+ * @link: whose peer it is for
+ * @mr: mapped, its key set
+ *
+ * What is sent after this finds the key valid.
+ *
+ * Return: 0, -EAGAIN, -ENOTCONN, or what posting failed with.
+ */
+int sp_post_reg(struct sp_link *link, struct ib_mr *mr)
+{
+	struct sp_slot *slot;
+	int ret;
+
+	spin_lock_bh(&link->sq_lock);
+	ret = sp_room(link, 1);
+	if (!ret) {
+		slot = sp_build(link);
+		slot->wr.send.opcode = IB_WR_REG_MR;
+		slot->wr.send.num_sge = 0;
+		slot->wr.reg.mr = mr;
+		slot->wr.reg.key = mr->rkey;
+		slot->wr.reg.access = IB_ACCESS_LOCAL_WRITE |
+				      IB_ACCESS_REMOTE_WRITE;
+		ret = sp_flush(link);
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return ret;
+}
+
+/**
+ * sp_post_beat() - post a write of nothing: its acknowledgement says that the
+ * other side is there
+ * @link: the link
+ *
+ * Return: 0, -EAGAIN when there is enough in flight already, -ENOTCONN, or
+ * what posting failed with.
+ */
+int sp_post_beat(struct sp_link *link)
+{
+	struct sp_slot *slot;
+	int ret;
+
+	spin_lock_bh(&link->sq_lock);
+	ret = sp_room(link, SP_SQ_DEPTH);
+	if (!ret) {
+		slot = sp_build(link);
+		slot->cqe.done = sp_beat_done;
+		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
+		ret = sp_flush(link);
+	}
+	spin_unlock_bh(&link->sq_lock);
+	return ret;
+}
+
+/**
+ * sp_post_flush() - post what was built
+ * @link: the link
+ */
+void sp_post_flush(struct sp_link *link)
+{
+	spin_lock_bh(&link->sq_lock);
+	if (link->open)
+		sp_flush(link);
+	spin_unlock_bh(&link->sq_lock);
+}

@@ -1,0 +1,714 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The life of a group on one node: memory and keys of its view, messages
+ * flowing, its end in order or by failure, and giving the keys back.
+ *
+ * Everything here runs under sp_ctl but for what says otherwise.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/xarray.h>
+
+#include "engine.h"
+#include "group.h"
+#include "observe/observe.h"
+
+#define SP_REAP_MS	5	/* between looks at a group that ends */
+#define SP_REAP_TRIES	1000	/* before a link whose peer says no bye is broken */
+
+/* What peers call (group, themselves): see struct sp_msg_row. */
+DEFINE_XARRAY_ALLOC1(sp_handles);
+
+static void sp_group_event(struct work_struct *work);
+static void sp_group_linger(struct work_struct *work);
+
+/**
+ * sp_group_alloc() - make a group on a node
+ * @node: the node
+ * @name: its name, checked, not in use on the node
+ * @gid: its number
+ * @config: its configuration, checked
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: the group, without members; or an ERR_PTR.
+ */
+struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
+				u64 gid, const struct sp_config *config)
+{
+	struct sp_group *g;
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	if (!g)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&g->ref);
+	strscpy(g->name, name, sizeof(g->name));
+	g->gid = gid;
+	g->config = *config;
+	g->node = node;
+	INIT_LIST_HEAD(&g->on_engine);
+	INIT_LIST_HEAD(&g->joiners);
+	INIT_LIST_HEAD(&g->locals);
+	INIT_WORK(&g->event, sp_group_event);
+	INIT_DELAYED_WORK(&g->linger, sp_group_linger);
+	sp_view_init(&g->view, config->members, config->senders);
+
+	ret = sp_observe_group_add(g);
+	if (ret) {
+		kfree(g);
+		return ERR_PTR(ret);
+	}
+	kref_get(&node->ref);
+	sp_node_user(node);
+	list_add_tail(&g->on_node, &node->groups);
+	return g;
+}
+
+static void sp_group_release(struct kref *ref)
+{
+	struct sp_group *g = container_of(ref, struct sp_group, ref);
+	u32 i;
+
+	for (i = 0; g->peers && i < g->view.nnodes; i++)
+		if (g->peers[i].slab)
+			sp_slab_free(g->peers[i].slab);
+	if (g->slab)
+		sp_slab_free(g->slab);
+	for (i = 0; g->core.order.lanes && i < g->view.nlanes; i++)
+		if (g->core.order.lanes[i].node != g->self)
+			kvfree(g->core.order.lanes[i].desc);
+	for (i = 0; g->core.peers && i < g->view.nnodes; i++)
+		kfree(g->core.peers[i].pushed);
+	kvfree(g->core.order.log);
+	kfree(g->core.order.lanes);
+	kfree(g->core.order.nodes);
+	kvfree(g->core.peers);
+	kfree(g->core.own);
+	kfree(g->lanes);
+	kvfree(g->peers);
+	sp_node_put(g->node);
+	kfree(g);
+}
+
+/**
+ * sp_group_put() - drop a reference
+ * @g: the group
+ *
+ * Context: may sleep, with the last one.
+ */
+void sp_group_put(struct sp_group *g)
+{
+	kref_put(&g->ref, sp_group_release);
+}
+
+/**
+ * sp_group_find() - a node's group of a name
+ * @node: the node
+ * @name: the name
+ *
+ * Return: the group, with members on this node; or NULL.
+ */
+struct sp_group *sp_group_find(struct sp_node *node, const char *name)
+{
+	struct sp_group *g;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(g, &node->groups, on_node)
+		if (!list_empty(&g->locals) && !strcmp(g->name, name))
+			return g;
+	return NULL;
+}
+
+/**
+ * sp_group_find_gid() - a node's group of a number
+ * @node: the node
+ * @gid: the number
+ *
+ * Return: the group, also one that ends; or NULL.
+ */
+struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
+{
+	struct sp_group *g;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(g, &node->groups, on_node)
+		if (g->gid == gid)
+			return g;
+	return NULL;
+}
+
+/**
+ * sp_group_kick() - the engine is to look at a group
+ * @g: the group
+ *
+ * Context: any.
+ */
+void sp_group_kick(struct sp_group *g)
+{
+	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
+
+	atomic_set(&g->kick, 1);
+	if (engine)
+		sp_engine_kick(engine);
+}
+
+/**
+ * sp_group_moved() - a member has committed or consumed something
+ * @g: the group, active
+ *
+ * The engine sees it by itself unless it dozes. Context: process.
+ */
+void sp_group_moved(struct sp_group *g)
+{
+	/* Pairs with the barrier in sp_engine_pass(). */
+	smp_mb();
+	if (READ_ONCE(g->core.doze.state) != SP_AWAKE)
+		sp_group_kick(g);
+}
+
+/**
+ * sp_group_wake_members() - something has changed for the members here
+ * @g: the group
+ * @readers: there is something to read, or the group's state has changed
+ * @writers: there is room to write, or the group's state has changed
+ *
+ * Context: sp_ctl or the engine's lock is held.
+ */
+void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		if (readers)
+			local->sk->sk_data_ready(local->sk);
+		if (writers)
+			local->sk->sk_write_space(local->sk);
+	}
+}
+
+/**
+ * sp_group_attach() - a member is on this node
+ * @g: the group, forming
+ * @local: the member; gets a reference to @g
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_attach(struct sp_group *g, struct sp_local *local)
+{
+	lockdep_assert_held(&sp_ctl);
+	kref_get(&g->ref);
+	local->rank = ~0U;
+	/* Not on the engine before the view is installed. */
+	list_add_tail(&local->on_group, &g->locals);
+}
+
+/* Tell a peer, once, that we write nothing more to its memory. */
+static void sp_group_say_bye(struct sp_gpeer *gp, int error)
+{
+	struct sp_msg_bye bye = { .gid = gp->g->gid, .error = error };
+	struct sp_link *link = gp->user.link;
+
+	if (gp->bye_said || !link || link->state != SP_LINK_UP)
+		return;
+	gp->bye_said = true;
+	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
+		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
+}
+
+/*
+ * Give back what can be given back. A key is revoked when its holder has said
+ * bye, since a write with a dead key would break the link for all groups.
+ * Returns true when no peer can reach us any more, nor our requests be resent.
+ */
+static bool sp_group_reap(struct sp_group *g)
+{
+	bool done = true;
+	u32 i;
+
+	for (i = 0; g->peers && i < g->view.nnodes; i++) {
+		struct sp_gpeer *gp = &g->peers[i];
+		struct sp_link *link = gp->user.link;
+
+		if (!link)
+			continue;
+		switch (link->state) {
+		case SP_LINK_CONNECTING:
+			/* The peer is told when it is up. */
+			done = false;
+			continue;
+		case SP_LINK_UP:
+			if ((gp->mr && !gp->bye_heard) ||
+			    sp_post_completed(link) != READ_ONCE(link->built)) {
+				done = false;
+				continue;
+			}
+			break;
+		case SP_LINK_DOWN:
+			/* Until it is flushed: see sp_link_stop(). */
+			if (smp_load_acquire(&link->qp)) {
+				done = false;
+				continue;
+			}
+			break;
+		}
+		if (gp->handle)
+			xa_erase(&sp_handles, gp->handle);
+		gp->handle = 0;
+		if (gp->mr)
+			sp_mr_revoke(gp->mr);
+		gp->mr = NULL;
+		sp_link_unuse(&gp->user);
+	}
+	return done;
+}
+
+/* No local member is left, or it has failed: say so, then reap. */
+static void sp_group_end(struct sp_group *g, int error)
+{
+	u32 i;
+
+	if (g->ending)
+		return;
+	g->ending = true;
+	sp_member_release(g, error);
+	for (i = 0; g->peers && i < g->view.nnodes; i++)
+		sp_group_say_bye(&g->peers[i], error);
+	kref_get(&g->ref);
+	queue_delayed_work(sp_wq, &g->linger, 0);
+}
+
+static void sp_group_linger(struct work_struct *work)
+{
+	struct sp_group *g = container_of(to_delayed_work(work),
+					  struct sp_group, linger);
+	bool done;
+	u32 i;
+
+	mutex_lock(&sp_ctl);
+	done = sp_group_reap(g);
+	if (!done && ++g->lingered == SP_REAP_TRIES) {
+		for (i = 0; i < g->view.nnodes; i++) {
+			struct sp_link *link = g->peers[i].user.link;
+
+			if (!link || link->state == SP_LINK_DOWN)
+				continue;
+			pr_warn_ratelimited("spindle: %s: %s: no bye from %s, link dropped\n",
+					    g->node->name, g->name, link->name);
+			sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
+		}
+	}
+	if (done && list_empty(&g->locals)) {
+		list_del(&g->on_node);
+		sp_node_unuse(g->node);
+	} else if (!done) {
+		queue_delayed_work(sp_wq, &g->linger,
+				   msecs_to_jiffies(SP_REAP_MS));
+	}
+	/* Else sp_group_detach() of the last member comes back to it. */
+	done = done && list_empty(&g->locals);
+	mutex_unlock(&sp_ctl);
+	if (!done)
+		return;
+	cancel_work_sync(&g->event);
+	/* Rows and wakes look handles up under RCU. */
+	synchronize_rcu();
+	sp_group_put(g);	/* of the linger work */
+	sp_group_put(g);	/* of the node's list */
+}
+
+/**
+ * sp_group_fail() - a group cannot go on: tell everybody, at once
+ * @g: the group
+ * @error: why, a negative errno
+ *
+ * What was delivered can still be read. Context: sp_ctl is held.
+ */
+void sp_group_fail(struct sp_group *g, int error)
+{
+	struct sp_local *local;
+
+	lockdep_assert_held(&sp_ctl);
+	if (g->view.state == SP_VIEW_FAILED || g->view.state == SP_VIEW_CLOSED)
+		return;
+	g->error = error;
+	/* C in group.h: who sees the state sees the error. */
+	smp_wmb();
+	if (sp_view_set_state(&g->view, SP_VIEW_FAILED))
+		return;
+	pr_info_ratelimited("spindle: %s: group %s failed: error %d\n",
+			    g->node->name, g->name, error);
+	sp_engine_del(g->node->sdev->engine, g);
+	list_for_each_entry(local, &g->locals, on_group) {
+		WRITE_ONCE(local->sk->sk_err, -error);
+		sk_error_report(local->sk);
+	}
+	sp_group_wake_members(g, true, true);
+	sp_group_end(g, error);
+}
+
+/* Passes have found something that the control plane must deal with. */
+static void sp_group_event(struct work_struct *work)
+{
+	struct sp_group *g = container_of(work, struct sp_group, event);
+	int faulty = READ_ONCE(g->faulty);
+
+	mutex_lock(&sp_ctl);
+	if (faulty == -EPROTO) {
+		struct sp_link *link = g->peers[g->core.faulty].user.link;
+
+		pr_warn_ratelimited("spindle: %s: group %s: %s wrote what no correct node writes\n",
+				    g->node->name, g->name,
+				    link ? link->name : "a peer");
+	}
+	if (faulty) {
+		sp_group_fail(g, faulty == -EPROTO ? -EPROTO : -EHOSTDOWN);
+	} else if (READ_ONCE(g->closing) &&
+		   !sp_view_set_state(&g->view, SP_VIEW_CLOSED)) {
+		sp_group_wake_members(g, true, true);
+	}
+	mutex_unlock(&sp_ctl);
+}
+
+/**
+ * sp_group_detach() - a member closes its socket
+ * @g: the group
+ * @local: the member; its reference to @g is dropped
+ *
+ * Unless the group has come to its end, all others are told that they have
+ * lost a member. Context: sp_ctl is held, may sleep.
+ */
+void sp_group_detach(struct sp_group *g, struct sp_local *local)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+
+	lockdep_assert_held(&sp_ctl);
+	/* The engine walks the list, too; it runs while the group is active. */
+	if (engine)
+		mutex_lock(&engine->lock);
+	list_del_init(&local->on_group);
+	if (engine)
+		mutex_unlock(&engine->lock);
+
+	if (!g->view.id && g->view.state == SP_VIEW_FORMING)
+		sp_member_leave(g, local);
+	else
+		sp_group_fail(g, -ECONNRESET);
+	if (list_empty(&g->locals)) {
+		/* A new group of this name may be made now. */
+		sp_observe_group_del(g);
+		sp_engine_del(engine, g);
+		if (g->ending)
+			mod_delayed_work(sp_wq, &g->linger, 0);
+		else
+			sp_group_end(g, 0);
+	}
+	sp_group_put(g);
+}
+
+/* Memory of the protocol for a view whose slabs are there. */
+static int sp_group_core(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_core *c = &g->core;
+	struct sp_order *o = &c->order;
+	u32 own[SP_MAX_MEMBERS] = {};
+	u32 i;
+
+	o->nlanes = v->nlanes;
+	o->nnodes = v->nnodes;
+	o->self = g->self;
+	o->depth = g->config.depth;
+	o->units = g->config.window >> SP_UNIT_SHIFT;
+	o->max_len = g->config.max_msg;
+	o->log_size = roundup_pow_of_two(v->nlanes * o->depth);
+	o->epoch = g->gid + v->id;
+	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
+	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
+	o->log = kvcalloc(o->log_size, sizeof(*o->log), GFP_KERNEL_ACCOUNT);
+	c->nown = v->nodes[g->self].lanes;
+	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
+			 GFP_KERNEL_ACCOUNT);
+	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), GFP_KERNEL_ACCOUNT);
+	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
+			   GFP_KERNEL_ACCOUNT);
+	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
+	    !g->lanes)
+		return -ENOMEM;
+	c->view = v->id;
+	c->polled = g->node->sdev->polled;
+	c->spin = sp_spin;
+	c->ops = &sp_engine_ops;
+
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		struct sp_lane *lane;
+
+		if (m->lane < 0)
+			continue;
+		lane = &o->lanes[m->lane];
+		lane->node = m->node;
+		lane->lane = own[m->node]++;
+		c->peers[m->node].lanes[lane->lane] = m->lane;
+		if (m->node == g->self) {
+			struct sp_lane_tx *tx = &g->lanes[lane->lane];
+
+			spin_lock_init(&tx->lock);
+			tx->ring = g->slab->ring[lane->lane];
+			lane->desc = (struct sp_desc *)(g->slab->base +
+				     sp_layout_desc(&g->slab->lay, lane->lane));
+			sp_tx_init(&tx->tx, lane->desc, o->depth,
+				   g->config.window, m->lane, v->nlanes);
+			c->own[lane->lane].tx = &tx->tx;
+			c->own[lane->lane].rank = m->lane;
+		} else {
+			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
+					      GFP_KERNEL_ACCOUNT);
+			if (!lane->desc)
+				return -ENOMEM;
+		}
+	}
+	for (i = 0; i < v->nnodes; i++) {
+		struct sp_peer *p = &c->peers[i];
+		struct sp_slab *slab = g->peers[i].slab;
+
+		if (i == g->self)
+			continue;
+		p->lay = slab->lay;
+		p->slab = slab->base;
+		p->row = (const struct sp_cell *)(slab->base +
+						  sp_layout_row(&slab->lay, v->id));
+		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
+				    GFP_KERNEL_ACCOUNT);
+		if (!p->pushed)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* All keys are here and there: messages flow. */
+static void sp_group_activate(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_local *local;
+	u32 i;
+
+	if (v->state != SP_VIEW_FORMING || !g->ready)
+		return;
+	for (i = 0; i < v->nnodes; i++)
+		if (i != g->self &&
+		    (!g->peers[i].key_said || !g->peers[i].key_heard))
+			return;
+	sp_core_init(&g->core);
+	list_for_each_entry(local, &g->locals, on_group) {
+		int rank = sp_view_find_member(v, &g->node->addr, local->cookie);
+		s32 lane = v->members[rank].lane;
+
+		if (lane >= 0)
+			local->lane = &g->lanes[g->core.order.lanes[lane].lane];
+		WRITE_ONCE(local->rank, rank);
+		if (local->lane && local->fin)
+			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
+	}
+	/* C in group.h: who sees the state sees all of the above. */
+	smp_wmb();
+	if (sp_view_set_state(&g->view, SP_VIEW_ACTIVE))
+		return;
+	sp_engine_add(g->node->sdev->engine, g);
+	sp_group_wake_members(g, true, true);
+}
+
+/* Grant a peer its own slab here, and tell it. */
+static int sp_group_grant(struct sp_gpeer *gp)
+{
+	struct sp_group *g = gp->g;
+	struct sp_msg_key key = { .gid = g->gid, .view = g->view.id };
+	int tries = 100;
+	int ret;
+
+	for (;;) {
+		gp->mr = sp_mr_grant(gp->user.link, gp->slab);
+		if (gp->mr != ERR_PTR(-EAGAIN) || !tries--)
+			break;
+		/* Completions that make room do not need sp_ctl. */
+		usleep_range(1000, 2000);
+	}
+	if (IS_ERR(gp->mr)) {
+		ret = PTR_ERR(gp->mr);
+		gp->mr = NULL;
+		return ret;
+	}
+	key.iova = gp->mr->iova;
+	key.size = gp->slab->lay.size;
+	key.rkey = gp->mr->rkey;
+	key.handle = gp->handle;
+	key.flags = g->node->sdev->polled ? SP_KEY_POLLED : 0;
+	ret = sp_link_say(gp->user.link, &key.hdr, SP_MSG_KEY, sizeof(key));
+	if (!ret)
+		gp->key_said = true;
+	return ret;
+}
+
+static void sp_group_peer_up(struct sp_link_user *user)
+{
+	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
+	int ret;
+
+	if (gp->g->ending)
+		sp_group_say_bye(gp, gp->g->error);
+	if (gp->g->view.state != SP_VIEW_FORMING || gp->key_said)
+		return;
+	ret = sp_group_grant(gp);
+	if (ret)
+		sp_group_fail(gp->g, ret);
+	else
+		sp_group_activate(gp->g);
+}
+
+static void sp_group_peer_down(struct sp_link_user *user, int error)
+{
+	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
+
+	/* The link is unused when its requests are flushed: sp_group_reap(). */
+	if (!gp->bye_heard)
+		sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
+}
+
+/**
+ * sp_group_install() - make the memory of a view and exchange keys to it
+ * @g: the group; its view has been ranked
+ *
+ * On failure the group fails. Context: sp_ctl is held, may sleep.
+ */
+void sp_group_install(struct sp_group *g)
+{
+	const struct sp_config *cfg = &g->config;
+	const struct sp_view *v = &g->view;
+	struct sp_layout lay;
+	int ret;
+	u32 i;
+
+	lockdep_assert_held(&sp_ctl);
+	ret = sp_view_find_node(v, &g->node->addr);
+	if (ret < 0)
+		goto fail;
+	g->self = ret;
+	ret = -ENOMEM;
+	g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL_ACCOUNT);
+	if (!g->peers)
+		goto fail;
+	for (i = 0; i < v->nnodes; i++) {
+		struct sp_gpeer *gp = &g->peers[i];
+		struct sp_slab *slab;
+
+		gp->g = g;
+		gp->rank = i;
+		INIT_LIST_HEAD(&gp->user.on_link);
+		gp->user.up = sp_group_peer_up;
+		gp->user.down = sp_group_peer_down;
+		sp_layout_init(&lay, v->nodes[i].lanes, cfg->depth, cfg->window,
+			       1U << SP_CHUNK_SHIFT);
+		slab = sp_slab_alloc(g->node->sdev, &lay);
+		if (IS_ERR(slab)) {
+			ret = PTR_ERR(slab);
+			goto fail;
+		}
+		if (i == g->self)
+			g->slab = slab;
+		else
+			gp->slab = slab;
+	}
+	ret = sp_group_core(g);
+	if (ret)
+		goto fail;
+	for (i = 0; i < v->nnodes; i++) {
+		if (i == g->self)
+			continue;
+		ret = xa_alloc(&sp_handles, &g->peers[i].handle, &g->peers[i],
+			       xa_limit_31b, GFP_KERNEL);
+		if (ret)
+			goto fail;
+	}
+	g->ready = true;
+	for (i = 0; i < v->nnodes && v->state == SP_VIEW_FORMING; i++) {
+		if (i == g->self)
+			continue;
+		ret = sp_link_use(g->node, &v->nodes[i].addr,
+				  &g->peers[i].user);
+		if (ret)
+			goto fail;
+	}
+	/* From here on the peers' links tell what becomes of them. */
+	if (!g->ending)
+		sp_member_release(g, 0);
+	sp_member_early(g);
+	sp_group_activate(g);
+	return;
+
+fail:
+	pr_warn_ratelimited("spindle: %s: group %s: its view cannot be installed: error %d\n",
+			    g->node->name, g->name, ret);
+	sp_group_fail(g, ret);
+}
+
+/**
+ * sp_group_key() - a peer says where we may write
+ * @g: the group, its view installed
+ * @from: the peer
+ * @key: what it says
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_key(struct sp_group *g, const struct sp_addr *from,
+		  const struct sp_msg_key *key)
+{
+	int rank = sp_view_find_node(&g->view, from);
+	struct sp_gpeer *gp;
+
+	if (rank < 0 || rank == g->self || key->view != g->view.id)
+		return;
+	gp = &g->peers[rank];
+	if (gp->key_heard || g->view.state != SP_VIEW_FORMING)
+		return;
+	if (key->size != g->slab->lay.size) {
+		pr_warn_ratelimited("spindle: %s: group %s: a peer's memory has another layout\n",
+				    g->node->name, g->name);
+		sp_group_fail(g, -EPROTO);
+		return;
+	}
+	gp->iova = key->iova;
+	gp->rkey = key->rkey;
+	gp->their_handle = key->handle;
+	g->core.peers[rank].polled = key->flags & SP_KEY_POLLED;
+	gp->key_heard = true;
+	sp_group_activate(g);
+}
+
+/**
+ * sp_group_bye() - a peer writes nothing more to our memory
+ * @g: the group
+ * @from: the peer
+ * @error: what the group failed with there, or 0
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
+{
+	int rank = sp_view_find_node(&g->view, from);
+
+	if (rank >= 0 && g->peers && rank != g->self)
+		g->peers[rank].bye_heard = true;
+	if (g->view.state == SP_VIEW_FORMING ||
+	    (error && g->view.state == SP_VIEW_ACTIVE)) {
+		/* Only errors of a failed group make sense to programs here. */
+		sp_group_fail(g, error == -EHOSTDOWN || error == -EPROTO ?
+			      error : -ECONNRESET);
+		return;
+	}
+	if (rank < 0 || rank == g->self)
+		return;
+	if (g->view.state == SP_VIEW_ACTIVE)
+		sp_engine_peer_gone(g->node->sdev->engine, g, rank);
+	sp_group_say_bye(&g->peers[rank], 0);
+}

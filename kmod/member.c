@@ -1,0 +1,691 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Forming the first view: programs ask to join, the node that created the
+ * group takes them in, and when all are there tells everybody who they are.
+ *
+ * All under sp_ctl.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+
+#include "engine.h"
+#include "group.h"
+
+#define SP_JOIN_HOPS	3	/* contacts that send us on to another */
+#define SP_EARLY_MAX	1024	/* keys kept for views that are not known yet */
+
+/* A key that came before its view. */
+struct sp_early {
+	struct list_head list;
+	struct sp_addr from;
+	struct sp_msg_key key;
+};
+
+static bool sp_config_meets(const struct sp_config *has,
+			    const struct sp_config *want)
+{
+	return (!want->members || want->members == has->members) &&
+	       (!want->senders || want->senders == has->senders) &&
+	       (!want->window || want->window == has->window) &&
+	       (!want->max_msg || want->max_msg == has->max_msg) &&
+	       (!want->depth || want->depth == has->depth);
+}
+
+/* A configuration that came by the network. */
+static bool sp_config_ok(const struct sp_config *cfg)
+{
+	return cfg->members >= 1 && cfg->members <= SPINDLE_MAX_MEMBERS &&
+	       cfg->senders <= cfg->members &&
+	       is_power_of_2(cfg->window) &&
+	       cfg->window >= SPINDLE_MIN_WINDOW &&
+	       cfg->window <= SPINDLE_MAX_WINDOW &&
+	       cfg->max_msg >= 1 && cfg->max_msg <= cfg->window &&
+	       is_power_of_2(cfg->depth) && cfg->depth >= SPINDLE_MIN_DEPTH &&
+	       cfg->depth <= SPINDLE_MAX_DEPTH;
+}
+
+/* Tell a joiner's node who the members are. */
+static void sp_member_tell(struct sp_group *g, struct sp_link *link)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_msg_view *msg;
+	u32 first, i;
+
+	msg = kzalloc(SP_MSG_MAX, GFP_KERNEL);
+	for (first = 0; msg && first < v->nmembers; first += msg->count) {
+		msg->gid = g->gid;
+		msg->view = v->id;
+		msg->total = v->nmembers;
+		msg->first = first;
+		msg->count = min_t(u32, v->nmembers - first, SP_VIEW_CHUNK);
+		for (i = 0; i < msg->count; i++) {
+			const struct sp_member *m = &v->members[first + i];
+
+			msg->members[i].addr = m->addr;
+			msg->members[i].cookie = m->cookie;
+			msg->members[i].flags = m->flags;
+			msg->members[i].pad = 0;
+		}
+		if (sp_link_say(link, &msg->hdr, SP_MSG_VIEW,
+				struct_size(msg, members, msg->count)))
+			break;
+	}
+	if (!msg || first < v->nmembers)
+		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
+	kfree(msg);
+}
+
+static struct sp_joiner *sp_joiner_untold(struct sp_group *g)
+{
+	struct sp_joiner *j;
+
+	list_for_each_entry(j, &g->joiners, list)
+		if (!j->told)
+			return j;
+	return NULL;
+}
+
+/* All members are there: fix the view and tell everybody. */
+static void sp_member_complete(struct sp_group *g)
+{
+	struct sp_joiner *j;
+	int ret;
+
+	if (!sp_view_complete(&g->view) || g->view.state != SP_VIEW_FORMING)
+		return;
+	ret = sp_view_rank(&g->view, 1);
+	if (ret) {
+		sp_group_fail(g, ret);
+		return;
+	}
+	/* A link that breaks meanwhile takes joiners off the list. */
+	while ((j = sp_joiner_untold(g))) {
+		j->told = true;
+		sp_member_tell(g, j->user.link);
+	}
+	if (g->view.state == SP_VIEW_FORMING)
+		sp_group_install(g);
+}
+
+/**
+ * sp_member_create() - make a group whose first member is here
+ * @node: the node
+ * @name: its name, checked
+ * @config: its configuration, checked
+ * @local: the member
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0, then @local is in the group; -EEXIST; -ENOMEM.
+ */
+int sp_member_create(struct sp_node *node, const char *name,
+		     const struct sp_config *config, struct sp_local *local)
+{
+	struct sp_group *g;
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	if (node->dying || node->sdev->dead)
+		return -ENODEV;
+	if (sp_group_find(node, name))
+		return -EEXIST;
+	g = sp_group_alloc(node, name, get_random_u64(), config);
+	if (IS_ERR(g))
+		return PTR_ERR(g);
+	g->forms = true;
+	g->coordinator = node->addr;
+	ret = sp_view_add(&g->view, &node->addr, local->cookie, local->flags);
+	sp_group_attach(g, local);
+	local->group = g;
+	if (ret) {
+		/* Nobody knows of it yet. */
+		sp_group_detach(g, local);
+		local->group = NULL;
+		return ret;
+	}
+	sp_member_complete(g);
+	return 0;
+}
+
+static void sp_join_done(struct sp_join *j, int result)
+{
+	list_del_init(&j->on_node);
+	sp_link_unuse(&j->user);
+	j->result = result;
+	complete(&j->done);
+}
+
+static void sp_join_up(struct sp_link_user *user)
+{
+	struct sp_join *j = container_of(user, struct sp_join, user);
+	struct sp_msg_join msg = {
+		.cookie = j->local->cookie,
+		.config = j->config,
+		.flags = j->local->flags,
+	};
+
+	strscpy(msg.name, j->name, sizeof(msg.name));
+	if (sp_link_say(user->link, &msg.hdr, SP_MSG_JOIN, sizeof(msg)))
+		sp_join_done(j, -ENOMEM);
+}
+
+static void sp_join_down(struct sp_link_user *user, int error)
+{
+	struct sp_join *j = container_of(user, struct sp_join, user);
+	struct sp_addr peer = user->link->peer;
+	bool retry = user->told && !j->again && error != -ENODEV;
+
+	sp_link_unuse(user);
+	/* A link that was left over from before says nothing of the peer now. */
+	if (retry) {
+		j->again = true;
+		error = sp_link_use(j->node, &peer, user);
+		if (!error)
+			return;
+	}
+	switch (error) {
+	case -ECONNREFUSED:
+	case -EPROTO:
+	case -ETIMEDOUT:
+	case -ENOMEM:
+	case -ENODEV:
+		break;
+	default:
+		error = -EHOSTUNREACH;
+	}
+	sp_join_done(j, error);
+}
+
+/* Take in a member of this node, the node that forms the view. */
+static int sp_join_here(struct sp_group *g, struct sp_join *j)
+{
+	int ret;
+
+	if (g->view.state == SP_VIEW_FAILED)
+		return -EHOSTDOWN;
+	if (!sp_config_meets(&g->config, &j->config))
+		return -EPROTOTYPE;
+	ret = sp_view_add(&g->view, &g->node->addr, j->local->cookie,
+			  j->local->flags);
+	if (ret)
+		return ret;
+	sp_group_attach(g, j->local);
+	j->local->group = g;
+	sp_member_complete(g);
+	return 0;
+}
+
+/* Ask @contact, or whoever is known to form the view. */
+static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact)
+{
+	struct sp_group *g = sp_group_find(j->node, j->name);
+
+	if (g && g->view.state == SP_VIEW_FAILED)
+		return -EHOSTDOWN;
+	if (g && g->forms) {
+		int ret = sp_join_here(g, j);
+
+		if (!ret)
+			sp_join_done(j, 0);
+		return ret;
+	}
+	if (g)
+		contact = &g->coordinator;
+	if (!sp_addr_cmp(contact, &j->node->addr))
+		return -ENOENT;
+	return sp_link_use(j->node, contact, &j->user);
+}
+
+/**
+ * sp_member_join() - become a member of a group, and wait for the answer
+ * @node: the node
+ * @name: the group's name, checked
+ * @contact: a node that has a member
+ * @config: what is expected of the group, 0 for anything
+ * @local: the member
+ * @timeout: jiffies to wait
+ *
+ * Context: without sp_ctl, may sleep, interruptible.
+ *
+ * Return: 0, then @local is in the group; or a negative errno, see spindle(7).
+ */
+int sp_member_join(struct sp_node *node, const char *name,
+		   const struct sp_addr *contact,
+		   const struct sp_config *config, struct sp_local *local,
+		   long timeout)
+{
+	struct sp_join j = {
+		.node = node,
+		.user = { .up = sp_join_up, .down = sp_join_down },
+		.config = *config,
+		.local = local,
+	};
+	long left = 0;
+	int ret;
+
+	strscpy(j.name, name, sizeof(j.name));
+	INIT_LIST_HEAD(&j.on_node);
+	INIT_LIST_HEAD(&j.user.on_link);
+	init_completion(&j.done);
+
+	mutex_lock(&sp_ctl);
+	if (node->dying || node->sdev->dead) {
+		mutex_unlock(&sp_ctl);
+		return -ENODEV;
+	}
+	list_add_tail(&j.on_node, &node->joins);
+	ret = sp_join_ask(&j, contact);
+	if (ret)
+		sp_join_done(&j, ret);
+	mutex_unlock(&sp_ctl);
+
+	left = wait_for_completion_interruptible_timeout(&j.done, timeout);
+	mutex_lock(&sp_ctl);
+	/* Should the answer come later, it finds nobody, and we leave again. */
+	if (!completion_done(&j.done) && left <= 0)
+		sp_join_done(&j, left ? -EINTR : -ETIMEDOUT);
+	mutex_unlock(&sp_ctl);
+	return j.result;
+}
+
+static void sp_joiner_up(struct sp_link_user *user)
+{
+}
+
+static void sp_joiner_free(struct sp_joiner *j)
+{
+	list_del(&j->list);
+	sp_link_unuse(&j->user);
+	kfree(j);
+}
+
+/* A node whose members we were taking in is gone. */
+static void sp_joiner_down(struct sp_link_user *user, int error)
+{
+	struct sp_joiner *j = container_of(user, struct sp_joiner, user);
+	struct sp_group *g = j->g;
+
+	sp_view_del(&g->view, &j->addr, NULL);
+	sp_joiner_free(j);
+	if (g->view.id)
+		sp_group_fail(g, -EHOSTDOWN);
+}
+
+static int sp_joiner_add(struct sp_group *g, const struct sp_addr *addr)
+{
+	struct sp_joiner *j;
+	int ret;
+
+	list_for_each_entry(j, &g->joiners, list)
+		if (!sp_addr_cmp(&j->addr, addr))
+			return 0;
+	j = kzalloc(sizeof(*j), GFP_KERNEL);
+	if (!j)
+		return -ENOMEM;
+	j->g = g;
+	j->addr = *addr;
+	j->user.up = sp_joiner_up;
+	j->user.down = sp_joiner_down;
+	list_add_tail(&j->list, &g->joiners);
+	ret = sp_link_use(g->node, addr, &j->user);
+	if (ret) {
+		list_del(&j->list);
+		kfree(j);
+	}
+	return ret;
+}
+
+/* A program on another node wants to join a group of this one. */
+static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
+{
+	struct sp_msg_answer answer = { .cookie = msg->cookie };
+	struct sp_node *node = link->node;
+	char name[SP_NAME_LEN];
+	struct sp_group *g;
+	int ret = 0;
+
+	if (strnlen(msg->name, sizeof(msg->name)) == sizeof(msg->name))
+		return -EPROTO;
+	strscpy(name, msg->name, sizeof(name));
+	g = sp_group_find(node, name);
+	if (!g) {
+		ret = -ENOENT;
+	} else if (g->view.state == SP_VIEW_FAILED) {
+		ret = -EHOSTDOWN;
+	} else if (!g->forms) {
+		ret = -EREMOTE;
+		answer.coordinator = g->coordinator;
+	} else if (!sp_config_meets(&g->config, &msg->config)) {
+		ret = -EPROTOTYPE;
+	} else {
+		ret = sp_joiner_add(g, &link->peer);
+		if (!ret)
+			ret = sp_view_add(&g->view, &link->peer, msg->cookie,
+					  msg->flags);
+	}
+	answer.error = ret;
+	if (g) {
+		answer.gid = g->gid;
+		answer.config = g->config;
+	}
+	if (sp_link_say(link, &answer.hdr, SP_MSG_ANSWER, sizeof(answer)))
+		return -ENOMEM;
+	if (!ret)
+		sp_member_complete(g);
+	return 0;
+}
+
+static void sp_coord_up(struct sp_link_user *user)
+{
+}
+
+static void sp_coord_down(struct sp_link_user *user, int error)
+{
+	struct sp_group *g = container_of(user, struct sp_group, coord);
+
+	sp_link_unuse(user);
+	sp_group_fail(g, error == -ENODEV ? error : -EHOSTDOWN);
+}
+
+/* We are in: make the group here, unless another member has. */
+static int sp_member_in(struct sp_link *link, struct sp_join *j,
+			const struct sp_msg_answer *msg)
+{
+	struct sp_group *g = sp_group_find_gid(link->node, msg->gid);
+	int ret;
+
+	if (g && (g->forms || g->view.id || list_empty(&g->locals)))
+		return -EPROTO;
+	if (!g) {
+		if (!sp_config_ok(&msg->config) ||
+		    !sp_config_meets(&msg->config, &j->config))
+			return -EPROTO;
+		if (sp_group_find(link->node, j->name))
+			return -EEXIST;
+		g = sp_group_alloc(link->node, j->name, msg->gid,
+				   &msg->config);
+		if (IS_ERR(g))
+			return PTR_ERR(g);
+		g->coordinator = link->peer;
+		g->coord.up = sp_coord_up;
+		g->coord.down = sp_coord_down;
+		sp_group_attach(g, j->local);
+		ret = sp_link_use(link->node, &link->peer, &g->coord);
+		if (ret) {
+			sp_group_detach(g, j->local);
+			return ret;
+		}
+	} else {
+		sp_group_attach(g, j->local);
+	}
+	j->local->group = g;
+	return 0;
+}
+
+static int sp_member_answered(struct sp_link *link,
+			      const struct sp_msg_answer *msg)
+{
+	struct sp_msg_leave leave = { .gid = msg->gid, .cookie = msg->cookie };
+	struct sp_join *j;
+	int ret;
+
+	list_for_each_entry(j, &link->node->joins, on_node)
+		if (j->local->cookie == msg->cookie && j->user.link == link)
+			goto found;
+	/* It has given up in the meantime. */
+	if (!msg->error)
+		sp_link_say(link, &leave.hdr, SP_MSG_LEAVE, sizeof(leave));
+	return 0;
+
+found:
+	ret = msg->error;
+	if (ret > 0 || ret < -MAX_ERRNO)
+		return -EPROTO;
+	if (ret == -EREMOTE) {
+		struct sp_addr next = msg->coordinator;
+
+		sp_link_unuse(&j->user);
+		ret = j->hops++ < SP_JOIN_HOPS ? sp_join_ask(j, &next) : -ELOOP;
+		if (ret)
+			sp_join_done(j, ret);
+		return 0;
+	}
+	if (!ret) {
+		ret = sp_member_in(link, j, msg);
+		if (ret)
+			sp_link_say(link, &leave.hdr, SP_MSG_LEAVE,
+				    sizeof(leave));
+	}
+	sp_join_done(j, ret);
+	return 0;
+}
+
+/* Members of the first view, from the node that has formed it. */
+static int sp_member_told(struct sp_link *link, const struct sp_msg_view *msg)
+{
+	struct sp_group *g = sp_group_find_gid(link->node, msg->gid);
+	struct sp_local *local;
+	u32 i;
+
+	if (msg->count > SP_VIEW_CHUNK ||
+	    msg->hdr.len != struct_size(msg, members, msg->count))
+		return -EPROTO;
+	if (!g || g->coord.link != link || g->view.id ||
+	    g->view.state != SP_VIEW_FORMING)
+		return 0;
+	if (msg->first != g->view.nmembers ||
+	    msg->total != g->config.members)
+		goto bad;
+	for (i = 0; i < msg->count; i++) {
+		const struct sp_wire_member *m = &msg->members[i];
+
+		if (sp_view_add(&g->view, &m->addr, m->cookie, m->flags))
+			goto bad;
+	}
+	if (!sp_view_complete(&g->view))
+		return 0;
+	list_for_each_entry(local, &g->locals, on_group)
+		if (sp_view_find_member(&g->view, &g->node->addr,
+					local->cookie) < 0)
+			goto bad;
+	if (sp_view_rank(&g->view, msg->view))
+		goto bad;
+	sp_group_install(g);
+	return 0;
+
+bad:
+	pr_warn_ratelimited("spindle: %s: group %s: impossible view from %s\n",
+			    g->node->name, g->name, link->name);
+	sp_group_fail(g, -EPROTO);
+	return 0;
+}
+
+/* A key; the view it belongs to may not be known here yet. */
+static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
+{
+	struct sp_group *g = sp_group_find_gid(link->node, key->gid);
+	struct sp_node *node = link->node;
+	struct sp_early *early;
+
+	if (g && g->ready) {
+		sp_group_key(g, &link->peer, key);
+		return 0;
+	}
+	if (node->nearly >= SP_EARLY_MAX) {
+		early = list_first_entry(&node->early, struct sp_early, list);
+		list_move_tail(&early->list, &node->early);
+	} else {
+		early = kzalloc(sizeof(*early), GFP_KERNEL);
+		if (!early)
+			return -ENOMEM;
+		list_add_tail(&early->list, &node->early);
+		node->nearly++;
+	}
+	early->from = link->peer;
+	early->key = *key;
+	return 0;
+}
+
+/**
+ * sp_member_early() - take the keys that came before their view
+ * @g: the group, its memory there
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_early(struct sp_group *g)
+{
+	struct sp_early *early, *next;
+
+	list_for_each_entry_safe(early, next, &g->node->early, list) {
+		if (early->key.gid != g->gid)
+			continue;
+		list_del(&early->list);
+		g->node->nearly--;
+		sp_group_key(g, &early->from, &early->key);
+		kfree(early);
+	}
+}
+
+/**
+ * sp_member_leave() - a member gives up before the first view
+ * @g: the group
+ * @local: the member, off the group's list
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_leave(struct sp_group *g, struct sp_local *local)
+{
+	struct sp_msg_leave leave = { .gid = g->gid, .cookie = local->cookie };
+
+	if (g->forms)
+		sp_view_del(&g->view, &g->node->addr, &local->cookie);
+	else if (g->coord.link)
+		sp_link_say(g->coord.link, &leave.hdr, SP_MSG_LEAVE,
+			    sizeof(leave));
+}
+
+/**
+ * sp_member_release() - the view is formed, or never will be
+ * @g: the group
+ * @error: what it failed with, or 0
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_release(struct sp_group *g, int error)
+{
+	struct sp_msg_bye bye = { .gid = g->gid, .error = error };
+	bool tell = g->ending && g->view.state != SP_VIEW_CLOSED;
+	struct sp_joiner *j, *next;
+
+	list_for_each_entry_safe(j, next, &g->joiners, list) {
+		if (tell)
+			sp_link_say(j->user.link, &bye.hdr, SP_MSG_BYE,
+				    sizeof(bye));
+		sp_joiner_free(j);
+	}
+	if (!g->coord.link)
+		return;
+	if (tell && g->view.id)
+		sp_link_say(g->coord.link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
+	sp_link_unuse(&g->coord);
+}
+
+/**
+ * sp_member_removed() - a node's device goes away
+ * @node: the node
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_removed(struct sp_node *node)
+{
+	struct sp_group *g, *gnext;
+	struct sp_join *j, *jnext;
+
+	list_for_each_entry_safe(g, gnext, &node->groups, on_node)
+		sp_group_fail(g, -ENODEV);
+	list_for_each_entry_safe(j, jnext, &node->joins, on_node)
+		sp_join_done(j, -ENODEV);
+}
+
+/**
+ * sp_member_forget() - drop the keys whose view never came
+ * @node: the node, going away
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_forget(struct sp_node *node)
+{
+	struct sp_early *early, *next;
+
+	list_for_each_entry_safe(early, next, &node->early, list)
+		kfree(early);
+	INIT_LIST_HEAD(&node->early);
+	node->nearly = 0;
+}
+
+/* Bytes a message must have at least, by its type. */
+static size_t sp_msg_min(u16 type)
+{
+	switch (type) {
+	case SP_MSG_JOIN:
+		return sizeof(struct sp_msg_join);
+	case SP_MSG_ANSWER:
+		return sizeof(struct sp_msg_answer);
+	case SP_MSG_LEAVE:
+		return sizeof(struct sp_msg_leave);
+	case SP_MSG_VIEW:
+		return sizeof(struct sp_msg_view);
+	case SP_MSG_KEY:
+		return sizeof(struct sp_msg_key);
+	case SP_MSG_BYE:
+		return sizeof(struct sp_msg_bye);
+	default:
+		return SIZE_MAX;
+	}
+}
+
+/**
+ * sp_member_message() - a control message has come
+ * @link: from the peer of this link
+ * @msg: the message; the peer cannot change it any more
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0, or the errno to take the link down with.
+ */
+int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
+{
+	const struct sp_msg_leave *leave = (const void *)msg;
+	const struct sp_msg_bye *bye = (const void *)msg;
+	struct sp_group *g;
+
+	if (msg->len < sp_msg_min(msg->type)) {
+		pr_warn_ratelimited("spindle: %s: unknown or short message %u from %s\n",
+				    link->node->name, msg->type, link->name);
+		return -EPROTO;
+	}
+	switch (msg->type) {
+	case SP_MSG_JOIN:
+		return sp_member_asked(link, (const void *)msg);
+	case SP_MSG_ANSWER:
+		return sp_member_answered(link, (const void *)msg);
+	case SP_MSG_VIEW:
+		return sp_member_told(link, (const void *)msg);
+	case SP_MSG_KEY:
+		return sp_member_key(link, (const void *)msg);
+	case SP_MSG_LEAVE:
+		g = sp_group_find_gid(link->node, leave->gid);
+		if (g && g->forms && !g->view.id)
+			sp_view_del(&g->view, &link->peer, &leave->cookie);
+		else if (g && g->view.id &&
+			 sp_view_find_member(&g->view, &link->peer,
+					     leave->cookie) >= 0)
+			sp_group_fail(g, -ECONNRESET);
+		return 0;
+	default:
+		g = sp_group_find_gid(link->node, bye->gid);
+		if (g)
+			sp_group_bye(g, &link->peer, bye->error);
+		return 0;
+	}
+}

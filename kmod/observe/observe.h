@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What operators see. Nothing in here takes sp_ctl on the reading side: files
+ * are removed under it, and removal waits for readers.
+ */
+#ifndef SPINDLE_OBSERVE_H
+#define SPINDLE_OBSERVE_H
+
+struct sp_group;
+struct sp_node;
+
+int sp_observe_init(void);
+void sp_observe_exit(void);
+int sp_observe_node_add(struct sp_node *node);
+void sp_observe_node_del(struct sp_node *node);
+int sp_observe_group_add(struct sp_group *g);
+void sp_observe_group_del(struct sp_group *g);
+
+/* debugfs.c; none of it can fail in a way that matters. */
+void sp_debugfs_init(void);
+void sp_debugfs_exit(void);
+void sp_debugfs_node_add(struct sp_node *node);
+void sp_debugfs_node_del(struct sp_node *node);
+void sp_debugfs_group_add(struct sp_group *g);
+void sp_debugfs_group_del(struct sp_group *g);
+
+#endif /* SPINDLE_OBSERVE_H */

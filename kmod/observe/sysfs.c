@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/spindle/NODE/GROUP: one value a file, as described in
+ * Documentation/ABI/testing/sysfs-kernel-spindle.
+ */
+#include <linux/kobject.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "../engine.h"
+#include "../group.h"
+#include "observe.h"
+
+static struct kobject *sp_root;
+
+struct sp_attribute {
+	struct attribute attr;
+	ssize_t (*show)(struct sp_group *g, const struct sp_attribute *attr,
+			char *buf);
+	size_t offset;
+};
+
+#define SP_ATTR(_name, _show)						\
+	static const struct sp_attribute sp_attr_##_name = {		\
+		.attr = { .name = #_name, .mode = 0444 },		\
+		.show = _show,						\
+	}
+
+#define SP_CONFIG(_name)						\
+	static const struct sp_attribute sp_attr_##_name = {		\
+		.attr = { .name = #_name, .mode = 0444 },		\
+		.show = sp_show_config,					\
+		.offset = offsetof(struct sp_config, _name),		\
+	}
+
+#define SP_COUNTER(_name)						\
+	static const struct sp_attribute sp_attr_##_name = {		\
+		.attr = { .name = #_name, .mode = 0444 },		\
+		.show = sp_show_counter,				\
+		.offset = offsetof(struct sp_counters, _name),		\
+	}
+
+static ssize_t sp_show_state(struct sp_group *g,
+			     const struct sp_attribute *attr, char *buf)
+{
+	static const char * const names[] = {
+		[SP_VIEW_FORMING] = "forming",
+		[SP_VIEW_ACTIVE] = "active",
+		[SP_VIEW_CLOSED] = "closed",
+		[SP_VIEW_FAILED] = "failed",
+	};
+
+	return sysfs_emit(buf, "%s\n", names[sp_group_state(g)]);
+}
+
+static ssize_t sp_show_error(struct sp_group *g,
+			     const struct sp_attribute *attr, char *buf)
+{
+	bool failed = sp_group_state(g) == SP_VIEW_FAILED;
+
+	return sysfs_emit(buf, "%d\n", failed ? -g->error : 0);
+}
+
+static ssize_t sp_show_view(struct sp_group *g,
+			    const struct sp_attribute *attr, char *buf)
+{
+	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+
+	return sysfs_emit(buf, "%llu\n", forming ? 0 : g->view.id);
+}
+
+static ssize_t sp_show_senders(struct sp_group *g,
+			       const struct sp_attribute *attr, char *buf)
+{
+	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+
+	return sysfs_emit(buf, "%u\n",
+			  forming ? g->config.senders : g->view.nlanes);
+}
+
+static ssize_t sp_show_addresses(struct sp_group *g,
+				 const struct sp_attribute *attr, char *buf)
+{
+	char name[64];
+	int at = 0;
+	u32 i;
+
+	/* Until then the list grows and shrinks under sp_ctl. */
+	if (sp_group_state(g) == SP_VIEW_FORMING)
+		return 0;
+	for (i = 0; i < g->view.nmembers; i++) {
+		sp_addr_name(&g->view.members[i].addr, name, sizeof(name));
+		at += sysfs_emit_at(buf, at, "%s\n", name);
+	}
+	return at;
+}
+
+static ssize_t sp_show_config(struct sp_group *g,
+			      const struct sp_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n",
+			  *(u32 *)((u8 *)&g->config + attr->offset));
+}
+
+static ssize_t sp_show_counter(struct sp_group *g,
+			       const struct sp_attribute *attr, char *buf)
+{
+	const u64 *value = (u64 *)((u8 *)&g->counters + attr->offset);
+
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(*value));
+}
+
+SP_ATTR(state, sp_show_state);
+SP_ATTR(error, sp_show_error);
+SP_ATTR(view, sp_show_view);
+SP_ATTR(senders, sp_show_senders);
+SP_ATTR(addresses, sp_show_addresses);
+SP_CONFIG(members);
+SP_CONFIG(window);
+SP_CONFIG(max_msg);
+SP_CONFIG(depth);
+
+SP_COUNTER(sent);
+SP_COUNTER(sent_bytes);
+SP_COUNTER(delivered);
+SP_COUNTER(delivered_bytes);
+SP_COUNTER(nulls);
+SP_COUNTER(rdma_writes);
+SP_COUNTER(posts);
+SP_COUNTER(sends);
+SP_COUNTER(wakes_sent);
+SP_COUNTER(wakes_received);
+SP_COUNTER(passes);
+SP_COUNTER(naps);
+
+static const struct attribute *sp_group_attrs[] = {
+	&sp_attr_state.attr,
+	&sp_attr_error.attr,
+	&sp_attr_view.attr,
+	&sp_attr_senders.attr,
+	&sp_attr_addresses.attr,
+	&sp_attr_members.attr,
+	&sp_attr_window.attr,
+	&sp_attr_max_msg.attr,
+	&sp_attr_depth.attr,
+	NULL
+};
+
+static const struct attribute *sp_counter_attrs[] = {
+	&sp_attr_sent.attr,
+	&sp_attr_sent_bytes.attr,
+	&sp_attr_delivered.attr,
+	&sp_attr_delivered_bytes.attr,
+	&sp_attr_nulls.attr,
+	&sp_attr_rdma_writes.attr,
+	&sp_attr_posts.attr,
+	&sp_attr_sends.attr,
+	&sp_attr_wakes_sent.attr,
+	&sp_attr_wakes_received.attr,
+	&sp_attr_passes.attr,
+	&sp_attr_naps.attr,
+	NULL
+};
+
+static const struct attribute_group sp_counter_group = {
+	.name = "counters",
+	.attrs = (struct attribute **)sp_counter_attrs,
+};
+
+static ssize_t sp_group_show(struct kobject *kobj, struct attribute *attr,
+			     char *buf)
+{
+	const struct sp_attribute *a = container_of(attr, struct sp_attribute,
+						    attr);
+
+	return a->show(container_of(kobj, struct sp_group, kobj), a, buf);
+}
+
+static const struct sysfs_ops sp_sysfs_ops = {
+	.show = sp_group_show,
+};
+
+static void sp_group_kobj_release(struct kobject *kobj)
+{
+	complete(&container_of(kobj, struct sp_group, kobj)->kobj_gone);
+}
+
+static struct kobj_type sp_group_ktype = {
+	.sysfs_ops = &sp_sysfs_ops,
+	.release = sp_group_kobj_release,
+};
+
+/**
+ * sp_observe_group_add() - show a group
+ * @g: the group
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sp_observe_group_add(struct sp_group *g)
+{
+	int ret;
+
+	init_completion(&g->kobj_gone);
+	ret = kobject_init_and_add(&g->kobj, &sp_group_ktype, g->node->kobj,
+				   "%s", g->name);
+	if (!ret)
+		ret = sysfs_create_files(&g->kobj, sp_group_attrs);
+	if (!ret)
+		ret = sysfs_create_group(&g->kobj, &sp_counter_group);
+	if (ret) {
+		kobject_put(&g->kobj);
+		wait_for_completion(&g->kobj_gone);
+		return ret;
+	}
+	sp_debugfs_group_add(g);
+	return 0;
+}
+
+/**
+ * sp_observe_group_del() - show a group no longer
+ * @g: the group
+ *
+ * When it returns nobody reads any of its files. Context: sp_ctl is held, may
+ * sleep.
+ */
+void sp_observe_group_del(struct sp_group *g)
+{
+	sp_debugfs_group_del(g);
+	kobject_del(&g->kobj);
+	kobject_put(&g->kobj);
+	wait_for_completion(&g->kobj_gone);
+}
+
+/**
+ * sp_observe_node_add() - show a node
+ * @node: the node
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sp_observe_node_add(struct sp_node *node)
+{
+	node->kobj = kobject_create_and_add(node->name, sp_root);
+	if (!node->kobj)
+		return -ENOMEM;
+	sp_debugfs_node_add(node);
+	return 0;
+}
+
+/**
+ * sp_observe_node_del() - show a node no longer; its groups are gone
+ * @node: the node
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_observe_node_del(struct sp_node *node)
+{
+	sp_debugfs_node_del(node);
+	kobject_put(node->kobj);
+	node->kobj = NULL;
+}
+
+/**
+ * sp_observe_init() - make the directories that nodes and groups go into
+ *
+ * Return: 0 or a negative errno.
+ */
+int sp_observe_init(void)
+{
+	sp_root = kobject_create_and_add("spindle", kernel_kobj);
+	if (!sp_root)
+		return -ENOMEM;
+	sp_debugfs_init();
+	return 0;
+}
+
+/**
+ * sp_observe_exit() - undo sp_observe_init()
+ */
+void sp_observe_exit(void)
+{
+	sp_debugfs_exit();
+	kobject_put(sp_root);
+}

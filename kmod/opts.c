@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Socket options: making and joining groups, asking about them. */
+#include <linux/ctype.h>
+#include <linux/log2.h>
+#include <linux/sysctl.h>
+#include <linux/uidgid.h>
+#include <net/netns/generic.h>
+
+#include "af_spindle.h"
+#include "compat/compat.h"
+
+#define SP_JOIN_SECONDS		10
+#define SP_DEFAULT_WINDOW	(256U << 10)
+#define SP_DEFAULT_MSG		(16U << 10)
+#define SP_DEFAULT_DEPTH	1024U
+
+/**
+ * struct sp_net - what a network namespace has
+ * @gid_range: groups whose members may create and join, lowest and highest;
+ *	written by sysctl, read once at a time
+ * @sysctl: the table
+ */
+struct sp_net {
+	int gid_range[2];
+	struct ctl_table_header *sysctl;
+};
+
+static unsigned int sp_net_id;
+
+/* May the caller make or join groups here? */
+static bool sp_may_join(struct net *net)
+{
+	struct sp_net *spn = net_generic(net, sp_net_id);
+	struct group_info *groups = current_cred()->group_info;
+	int low = READ_ONCE(spn->gid_range[0]);
+	int high = READ_ONCE(spn->gid_range[1]);
+	kgid_t klow, khigh;
+	int i;
+
+	if (ns_capable(net->user_ns, CAP_NET_ADMIN))
+		return true;
+	if (low > high)
+		return false;
+	klow = make_kgid(net->user_ns, low);
+	khigh = make_kgid(net->user_ns, high);
+	if (!gid_valid(klow) || !gid_valid(khigh))
+		return false;
+	if (gid_lte(klow, current_egid()) && gid_lte(current_egid(), khigh))
+		return true;
+	for (i = 0; i < groups->ngroups; i++)
+		if (gid_lte(klow, groups->gid[i]) &&
+		    gid_lte(groups->gid[i], khigh))
+			return true;
+	return false;
+}
+
+/*
+ * Take an option that may be longer or shorter than the one known here: what
+ * is missing reads as zero, what is unknown must be zero.
+ */
+static int sp_opt_take(void *to, size_t size, size_t least, sockptr_t from,
+		       unsigned int len)
+{
+	unsigned int i;
+	u8 *rest;
+	int ret = 0;
+
+	if (len < least)
+		return -EINVAL;
+	if (len > PAGE_SIZE)
+		return -E2BIG;
+	memset(to, 0, size);
+	if (copy_from_sockptr(to, from, min_t(size_t, len, size)))
+		return -EFAULT;
+	if (len <= size)
+		return 0;
+	rest = kmalloc(len - size, GFP_KERNEL);
+	if (!rest)
+		return -ENOMEM;
+	if (copy_from_sockptr_offset(rest, from, size, len - size))
+		ret = -EFAULT;
+	for (i = 0; !ret && i < len - size; i++)
+		if (rest[i])
+			ret = -E2BIG;
+	kfree(rest);
+	return ret;
+}
+
+static int sp_name_check(const char *name)
+{
+	size_t len = strnlen(name, SPINDLE_NAME_LEN);
+	size_t i;
+
+	BUILD_BUG_ON(SPINDLE_NAME_LEN != SP_NAME_LEN);
+	if (!len || len == SPINDLE_NAME_LEN || !strcmp(name, ".") ||
+	    !strcmp(name, ".."))
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		if (!isascii(name[i]) || !isgraph(name[i]) || name[i] == '/')
+			return -EINVAL;
+	return 0;
+}
+
+/* A value of a configuration: 0, or within bounds, or a power of two there. */
+static int sp_range(u32 value, u32 low, u32 high, bool power)
+{
+	if (!value)
+		return 0;
+	if (value < low || value > high || (power && !is_power_of_2(value)))
+		return -ERANGE;
+	return 0;
+}
+
+static int sp_config_check(const struct sp_config *cfg)
+{
+	if (sp_range(cfg->members, 1, SPINDLE_MAX_MEMBERS, false) ||
+	    sp_range(cfg->senders, 1, cfg->members ?: SPINDLE_MAX_MEMBERS,
+		     false) ||
+	    sp_range(cfg->window, SPINDLE_MIN_WINDOW, SPINDLE_MAX_WINDOW,
+		     true) ||
+	    sp_range(cfg->max_msg, 1, cfg->window ?: SPINDLE_MAX_WINDOW,
+		     false) ||
+	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true))
+		return -ERANGE;
+	return 0;
+}
+
+static int sp_flags_check(u32 flags, const __u32 *resv, size_t n)
+{
+	if (flags & ~SPINDLE_F_ALL || memchr_inv(resv, 0, n * sizeof(*resv)))
+		return -EINVAL;
+	return 0;
+}
+
+/* What create and join have in common, before and after. */
+static int sp_opt_begin(struct sp_sock *ss)
+{
+	if (!ss->node)
+		return -EDESTADDRREQ;
+	if (ss->group)
+		return -EISCONN;
+	return 0;
+}
+
+static void sp_sock_joined(struct sp_sock *ss)
+{
+	/* sp_sock_group() pairs with this. */
+	smp_store_release(&ss->group, ss->local.group);
+}
+
+static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
+{
+	struct spindle_group_create opt;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_config cfg = {};
+	int ret;
+
+	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
+	if (!ret)
+		ret = sp_name_check(opt.name);
+	if (!ret)
+		ret = sp_flags_check(opt.flags, opt.__resv,
+				     ARRAY_SIZE(opt.__resv));
+	if (ret)
+		return ret;
+	if (!opt.members)
+		return -ERANGE;
+	cfg.members = opt.members;
+	cfg.senders = opt.senders;
+	cfg.window = opt.window ?: SP_DEFAULT_WINDOW;
+	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
+	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
+	ret = sp_config_check(&cfg);
+	if (ret)
+		return ret;
+	/* Somebody must send. */
+	if (opt.members == 1 && (opt.flags & SPINDLE_F_RECEIVER))
+		return -EINVAL;
+
+	lock_sock(sk);
+	ret = sp_opt_begin(ss);
+	if (!ret) {
+		ss->local.flags = opt.flags;
+		mutex_lock(&sp_ctl);
+		ret = sp_member_create(ss->node, opt.name, &cfg, &ss->local);
+		mutex_unlock(&sp_ctl);
+	}
+	if (!ret)
+		sp_sock_joined(ss);
+	release_sock(sk);
+	return ret;
+}
+
+static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
+{
+	struct spindle_group_join opt;
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_config cfg = {};
+	struct sp_addr contact;
+	u32 scope_id;
+	long timeo;
+	int ret;
+
+	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
+	if (!ret)
+		ret = sp_name_check(opt.name);
+	if (!ret)
+		ret = sp_flags_check(opt.flags, opt.__resv,
+				     ARRAY_SIZE(opt.__resv));
+	if (!ret)
+		ret = sp_sockaddr_take((struct sockaddr *)opt.contact,
+				       sizeof(opt.contact), &contact,
+				       &scope_id);
+	if (ret)
+		return ret == -EADDRNOTAVAIL ? -EINVAL : ret;
+	cfg.members = opt.members;
+	cfg.senders = opt.senders;
+	cfg.window = opt.window;
+	cfg.max_msg = opt.max_msg;
+	cfg.depth = opt.depth;
+	ret = sp_config_check(&cfg);
+	if (ret)
+		return ret;
+
+	lock_sock(sk);
+	ret = sp_opt_begin(ss);
+	timeo = sock_sndtimeo(sk, false);
+	if (timeo == MAX_SCHEDULE_TIMEOUT)
+		timeo = SP_JOIN_SECONDS * HZ;
+	if (!ret) {
+		ss->local.flags = opt.flags;
+		ret = sp_member_join(ss->node, opt.name, &contact, &cfg,
+				     &ss->local, timeo);
+	}
+	if (!ret)
+		sp_sock_joined(ss);
+	release_sock(sk);
+	return ret;
+}
+
+/**
+ * sp_setsockopt() - set an option
+ * @sock: the socket
+ * @level: SOL_SPINDLE
+ * @optname: SPINDLE_*
+ * @optval: its value
+ * @optlen: bytes of it
+ *
+ * Return: 0 or a negative errno, see spindle(7).
+ */
+int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
+		  unsigned int optlen)
+{
+	struct sock *sk = sock->sk;
+	int value;
+
+	if (level != SOL_SPINDLE)
+		return -ENOPROTOOPT;
+	switch (optname) {
+	case SPINDLE_GROUP_CREATE:
+	case SPINDLE_GROUP_JOIN:
+		if (!sp_may_join(sock_net(sk)))
+			return -EPERM;
+		return optname == SPINDLE_GROUP_CREATE ?
+			sp_opt_create(sk, optval, optlen) :
+			sp_opt_join(sk, optval, optlen);
+	case SPINDLE_RECVINFO:
+		if (optlen < sizeof(value))
+			return -EINVAL;
+		if (copy_from_sockptr(&value, optval, sizeof(value)))
+			return -EFAULT;
+		WRITE_ONCE(sp_sk(sk)->recvinfo, !!value);
+		return 0;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static u32 sp_opt_state(const struct sp_group *g)
+{
+	switch (sp_group_state(g)) {
+	case SP_VIEW_FORMING:
+		return SPINDLE_STATE_FORMING;
+	case SP_VIEW_ACTIVE:
+		return SPINDLE_STATE_ACTIVE;
+	case SP_VIEW_CLOSED:
+		return SPINDLE_STATE_CLOSED;
+	case SP_VIEW_FAILED:
+		break;
+	}
+	return SPINDLE_STATE_FAILED;
+}
+
+static void sp_opt_info(const struct sp_sock *ss,
+			struct spindle_group_info *info)
+{
+	struct sp_group *g = sp_sock_group(ss);
+
+	memset(info, 0, sizeof(*info));
+	info->rank = ~0U;
+	if (!g)
+		return;
+	strscpy(info->name, g->name, sizeof(info->name));
+	info->state = sp_opt_state(g);
+	info->members = g->config.members;
+	info->senders = g->config.senders;
+	if (info->state != SPINDLE_STATE_FORMING) {
+		info->view = g->view.id;
+		info->senders = g->view.nlanes ?: g->config.senders;
+		info->rank = READ_ONCE(ss->local.rank);
+	}
+	if (info->state == SPINDLE_STATE_FAILED)
+		info->error = -g->error;
+	info->window = g->config.window;
+	info->max_msg = g->config.max_msg;
+	info->depth = g->config.depth;
+	info->sent = READ_ONCE(ss->sent);
+	info->received = READ_ONCE(ss->received);
+}
+
+static int sp_opt_give(const void *from, size_t size, char __user *optval,
+		       int __user *optlen, int len)
+{
+	len = min_t(int, len, size);
+	if (put_user(len, optlen) || copy_to_user(optval, from, len))
+		return -EFAULT;
+	return 0;
+}
+
+/* All members of the view; what does not fit is an error, not cut. */
+static int sp_opt_view(const struct sp_sock *ss, char __user *optval,
+		       int __user *optlen, int len)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct sockaddr_spindle sa;
+	int need;
+	u32 i;
+
+	if (!g || sp_group_state(g) == SP_VIEW_FORMING || !g->view.nlanes)
+		return -ENOTCONN;
+	need = g->view.nmembers * sizeof(sa);
+	if (put_user(need, optlen))
+		return -EFAULT;
+	if (len < need)
+		return -ERANGE;
+	for (i = 0; i < g->view.nmembers; i++) {
+		sp_sockaddr_give(&g->view.members[i].addr, g->node->scope_id,
+				 i, &sa);
+		if (copy_to_user(optval + i * sizeof(sa), &sa, sizeof(sa)))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+/**
+ * sp_getsockopt() - get an option
+ * @sock: the socket
+ * @level: SOL_SPINDLE
+ * @optname: SPINDLE_*
+ * @optval: where its value goes
+ * @optlen: bytes there; the length given back
+ *
+ * Return: 0 or a negative errno, see spindle(7).
+ */
+int sp_getsockopt(struct socket *sock, int level, int optname,
+		  char __user *optval, int __user *optlen)
+{
+	const struct sp_sock *ss = sp_sk(sock->sk);
+	struct spindle_group_info info;
+	int value, len;
+
+	if (level != SOL_SPINDLE)
+		return -ENOPROTOOPT;
+	if (get_user(len, optlen))
+		return -EFAULT;
+	if (len < 0)
+		return -EINVAL;
+	switch (optname) {
+	case SPINDLE_GROUP_INFO:
+		sp_opt_info(ss, &info);
+		return sp_opt_give(&info, sizeof(info), optval, optlen, len);
+	case SPINDLE_GROUP_VIEW:
+		return sp_opt_view(ss, optval, optlen, len);
+	case SPINDLE_RECVINFO:
+		value = READ_ONCE(ss->recvinfo);
+		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static const struct ctl_table sp_sysctl_table[] = {
+	{
+		.procname = "gid_range",
+		.maxlen = 2 * sizeof(int),
+		.mode = 0644,
+		.proc_handler = proc_dointvec_minmax,
+		.extra1 = SYSCTL_ZERO,
+	},
+	{ }
+};
+
+static int __net_init sp_net_init(struct net *net)
+{
+	struct sp_net *spn = net_generic(net, sp_net_id);
+	struct ctl_table *table;
+
+	/* Nobody but who has CAP_NET_ADMIN. */
+	spn->gid_range[0] = 1;
+	spn->gid_range[1] = 0;
+	table = kmemdup(sp_sysctl_table, sizeof(sp_sysctl_table), GFP_KERNEL);
+	if (!table)
+		return -ENOMEM;
+	table[0].data = spn->gid_range;
+	spn->sysctl = register_net_sysctl_sz(net, "net/spindle", table, 1);
+	if (!spn->sysctl) {
+		kfree(table);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void __net_exit sp_net_exit(struct net *net)
+{
+	struct sp_net *spn = net_generic(net, sp_net_id);
+	const struct ctl_table *table = spn->sysctl->ctl_table_arg;
+
+	unregister_net_sysctl_table(spn->sysctl);
+	kfree(table);
+}
+
+static struct pernet_operations sp_net_ops = {
+	.init = sp_net_init,
+	.exit = sp_net_exit,
+	.id = &sp_net_id,
+	.size = sizeof(struct sp_net),
+};
+
+/**
+ * sp_opts_init() - prepare the network namespaces
+ *
+ * Return: 0 or a negative errno.
+ */
+int sp_opts_init(void)
+{
+	return register_pernet_subsys(&sp_net_ops);
+}
+
+/**
+ * sp_opts_exit() - undo sp_opts_init()
+ */
+void sp_opts_exit(void)
+{
+	unregister_pernet_subsys(&sp_net_ops);
+}

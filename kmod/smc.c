@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Small messages on the wire: what the core asks to be posted becomes writes
+ * of stretches of lanes, rows and wakes; and what peers send in return.
+ */
+#include "engine.h"
+#include "group.h"
+
+static struct sp_group *sp_group_of(struct sp_core *c)
+{
+	return container_of(c, struct sp_group, core);
+}
+
+static void sp_smc_lane_lock(struct sp_core *c, u32 own)
+	__acquires(&sp_group_of(c)->lanes[own].lock)
+{
+	spin_lock(&sp_group_of(c)->lanes[own].lock);
+}
+
+static void sp_smc_lane_unlock(struct sp_core *c, u32 own)
+	__releases(&sp_group_of(c)->lanes[own].lock)
+{
+	spin_unlock(&sp_group_of(c)->lanes[own].lock);
+}
+
+static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
+			   const struct sp_run *run)
+{
+	struct sp_group *g = sp_group_of(c);
+	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_link *link = gp->user.link;
+	const struct sp_layout *lay = &g->slab->lay;
+	u64 ring = sp_layout_ring(lay, own);
+	u64 desc = sp_layout_desc(lay, own);
+	const struct {
+		u64 base;
+		const struct sp_seg *seg;
+	} parts[] = {
+		{ ring, &run->bytes[0] }, { ring, &run->bytes[1] },
+		{ desc, &run->desc[0] }, { desc, &run->desc[1] },
+	};
+	u32 slots = 0;
+	int ret = 0;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(parts); i++)
+		slots += sp_post_write_slots(link, g->slab,
+					     parts[i].base + parts[i].seg->off,
+					     parts[i].seg->len);
+	if (!sp_post_room(link, slots)) {
+		sp_post_flush(link);
+		return -EAGAIN;
+	}
+	/* Should one fail in the middle, all are built again: no harm done. */
+	for (i = 0; i < ARRAY_SIZE(parts) && !ret; i++)
+		ret = sp_post_write(link, g->slab,
+				    parts[i].base + parts[i].seg->off,
+				    parts[i].seg->len, gp->iova, gp->rkey);
+	if (!ret)
+		WRITE_ONCE(g->counters.rdma_writes,
+			   g->counters.rdma_writes + slots);
+	return ret;
+}
+
+static int sp_smc_post_row(struct sp_core *c, u32 node,
+			   const struct sp_cell *cells, u32 n, u64 *ticket)
+{
+	struct sp_group *g = sp_group_of(c);
+	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_link *link = gp->user.link;
+	u32 len = n * sizeof(*cells);
+	struct sp_msg_row row;
+	int ret;
+
+	if (c->peers[node].polled) {
+		u64 at = gp->iova + sp_layout_row(&g->slab->lay, c->view);
+
+		ret = sp_post_snap(link, cells, len, at, gp->rkey, ticket);
+		if (!ret)
+			WRITE_ONCE(g->counters.rdma_writes,
+				   g->counters.rdma_writes + 1);
+	} else {
+		row.hdr.type = SP_MSG_ROW;
+		row.hdr.len = sizeof(row) + len;
+		row.handle = gp->their_handle;
+		row.ncells = n;
+		ret = sp_post_send(link, &row.hdr, false, cells, len, ticket);
+		if (!ret)
+			WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
+	}
+	if (!ret)
+		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
+	return ret;
+}
+
+static u64 sp_smc_landed(struct sp_core *c, u32 node)
+{
+	return sp_post_completed(sp_group_of(c)->peers[node].user.link);
+}
+
+static int sp_smc_post_wake(struct sp_core *c, u32 node)
+{
+	struct sp_group *g = sp_group_of(c);
+	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_msg_wake wake = {
+		.hdr = { SP_MSG_WAKE, sizeof(wake) },
+		.handle = gp->their_handle,
+	};
+	u64 ticket;
+	int ret;
+
+	ret = sp_post_send(gp->user.link, &wake.hdr, false, NULL, 0, &ticket);
+	if (!ret) {
+		WRITE_ONCE(g->counters.wakes_sent, g->counters.wakes_sent + 1);
+		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
+		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
+	}
+	return ret;
+}
+
+const struct sp_shell_ops sp_engine_ops = {
+	.lane_lock = sp_smc_lane_lock,
+	.lane_unlock = sp_smc_lane_unlock,
+	.post_run = sp_smc_post_run,
+	.post_row = sp_smc_post_row,
+	.landed = sp_smc_landed,
+	.post_wake = sp_smc_post_wake,
+};
+
+/*
+ * What a handle stands for, if the link's peer is the one who was given it.
+ * Read under RCU: see sp_group_free().
+ */
+static struct sp_gpeer *sp_smc_peer(struct sp_link *link, u32 handle)
+{
+	struct sp_gpeer *gp = xa_load(&sp_handles, handle);
+
+	return gp && READ_ONCE(gp->user.link) == link ? gp : NULL;
+}
+
+/**
+ * sp_group_row() - a row came by SEND: put it where it would have been written
+ * @link: from the peer of this link
+ * @row: the message; its length covers the header at least
+ *
+ * Context: softirq, one at a time for each link.
+ */
+void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
+{
+	struct sp_gpeer *gp;
+	struct sp_cell *to;
+	u32 i;
+
+	rcu_read_lock();
+	gp = sp_smc_peer(link, READ_ONCE(row->handle));
+	if (!gp || row->ncells != SP_CELL_LANES + gp->slab->lay.lanes ||
+	    row->hdr.len != sizeof(*row) + row->ncells * sizeof(*to))
+		goto out;
+	to = (struct sp_cell *)(gp->slab->base +
+				sp_layout_row(&gp->slab->lay, gp->g->view.id));
+	/*
+	 * The completion of this receive orders all the peer has written before
+	 * it; the engine's barrier in sp_cell_get() pairs with this one.
+	 */
+	smp_mb();
+	for (i = 0; i < row->ncells; i++) {
+		WRITE_ONCE(to[i].value, row->cells[2 * i]);
+		WRITE_ONCE(to[i].check, row->cells[2 * i + 1]);
+	}
+	sp_group_kick(gp->g);
+out:
+	rcu_read_unlock();
+}
+
+/**
+ * sp_group_woken() - a peer has written something that we may have missed
+ * @link: from the peer of this link
+ * @wake: the message
+ *
+ * Context: softirq.
+ */
+void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
+{
+	struct sp_gpeer *gp;
+
+	rcu_read_lock();
+	gp = sp_smc_peer(link, READ_ONCE(wake->handle));
+	if (gp) {
+		atomic_inc(&gp->asks);
+		atomic64_inc(&gp->g->counters.wakes_received);
+		sp_group_kick(gp->g);
+	}
+	rcu_read_unlock();
+}
