@@ -708,7 +708,8 @@ void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
 	}
 	if (rank < 0 || rank == g->self)
 		return;
-	if (g->view.state == SP_VIEW_ACTIVE)
+	/* Passes go on after the last message, for those who lag behind. */
+	if (g->view.state != SP_VIEW_FAILED)
 		sp_engine_peer_gone(g->node->sdev->engine, g, rank);
 	sp_group_say_bye(&g->peers[rank], 0);
 }
