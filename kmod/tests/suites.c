@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0
+/* A module registers its suites in one place. */
+#include "suites.h"
+
+kunit_test_suites(&sp_seq_suite, &sp_sst_suite, &sp_order_suite,
+		  &sp_view_suite, &sp_doze_suite, &sp_pass_suite);
