@@ -362,6 +362,9 @@ static void sp_group_event(struct work_struct *work)
 				    g->node->name, g->name,
 				    link ? link->name : "a peer");
 	}
+	if (faulty && faulty != -EPROTO)
+		pr_info_ratelimited("spindle: %s: group %s: a pass ended with error %d\n",
+				    g->node->name, g->name, faulty);
 	if (faulty) {
 		sp_group_fail(g, faulty == -EPROTO ? -EPROTO : -EHOSTDOWN);
 	} else if (READ_ONCE(g->closing) &&

@@ -153,6 +153,13 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 		sp_cm_refuse(id, node, SP_REFUSE_TIE);
 		return -EALREADY;
 	}
+	/* The losing request of a tie may come when the winner is up already. */
+	if (old && old->state == SP_LINK_UP &&
+	    old->peer_incarnation == theirs->incarnation) {
+		mutex_unlock(&sp_ctl);
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+		return -EALREADY;
+	}
 	link = sp_link_alloc(node, &peer);
 	if (IS_ERR(link)) {
 		mutex_unlock(&sp_ctl);

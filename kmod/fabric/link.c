@@ -335,6 +335,10 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	u32 credits;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		if (wc->status != IB_WC_WR_FLUSH_ERR)
+			pr_info_ratelimited("spindle: %s: receive from %s: %s\n",
+					    link->node->name, link->name,
+					    ib_wc_status_msg(wc->status));
 		sp_link_break(link, -EHOSTDOWN);
 		return;
 	}

@@ -98,6 +98,8 @@ static int sp_flush(struct sp_link *link)
 	link->posts++;
 	ret = ib_post_send(link->qp, first, &bad);
 	if (unlikely(ret)) {
+		pr_warn_ratelimited("spindle: %s: link to %s: posting failed: error %d\n",
+				    link->node->name, link->name, ret);
 		link->open = false;
 		sp_link_break(link, ret);
 	}
