@@ -261,7 +261,7 @@ static u32 doze_search(enum doze_rule rule, u32 *worlds)
 	for (i = 0; i < s.nworlds; i++) {
 		bool moved = false;
 
-		for (k = 0; k < sizeof(doze_steps) / sizeof(doze_steps[0]); k++) {
+		for (k = 0; k < ARRAY_SIZE(doze_steps); k++) {
 			w = s.worlds[i];
 			if (!doze_steps[k](&s, &w))
 				continue;

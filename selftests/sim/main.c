@@ -15,8 +15,8 @@ static const char * const doorbell_names[SIM_DOORBELLS] = {
 };
 
 struct args {
-	uint64_t from;
-	uint64_t seeds;
+	u64 from;
+	u64 seeds;
 	int doorbell;		/* -1: all */
 	int jobs;
 	bool trace;
@@ -37,7 +37,7 @@ static void usage(FILE *to)
 	      "  --list             list the scenarios\n", to);
 }
 
-static bool run_one(const struct args *a, uint64_t seed, int doorbell)
+static bool run_one(const struct args *a, u64 seed, int doorbell)
 {
 	struct sim_opts opts = {
 		.seed = seed,
@@ -61,10 +61,10 @@ static bool run_one(const struct args *a, uint64_t seed, int doorbell)
 }
 
 /* Every a->jobs-th seed, over all doorbells asked for. */
-static uint64_t run_share(const struct args *a, int share)
+static u64 run_share(const struct args *a, int share)
 {
-	uint64_t violations = 0;
-	uint64_t seed;
+	u64 violations = 0;
+	u64 seed;
 	int d;
 
 	for (seed = a->from + share; seed < a->from + a->seeds; seed += a->jobs) {
@@ -78,21 +78,21 @@ static uint64_t run_share(const struct args *a, int share)
 }
 
 /* Each process tells its count through its own pipe; a dead one counts. */
-static uint64_t run_jobs(const struct args *a)
+static u64 run_jobs(const struct args *a)
 {
-	uint64_t violations = 0;
+	u64 violations = 0;
 	int (*pipes)[2] = calloc(a->jobs, sizeof(*pipes));
 	int i;
 
 	for (i = 0; i < a->jobs; i++) {
-		pid_t pid;
+		pid_t pid = pipe(pipes[i]) ? -1 : fork();
 
-		if (pipe(pipes[i]) || (pid = fork()) < 0) {
+		if (pid < 0) {
 			perror("sim");
 			exit(2);
 		}
 		if (!pid) {
-			uint64_t mine = run_share(a, i);
+			u64 mine = run_share(a, i);
 
 			_exit(write(pipes[i][1], &mine, sizeof(mine)) !=
 			      sizeof(mine));
@@ -100,7 +100,7 @@ static uint64_t run_jobs(const struct args *a)
 		close(pipes[i][1]);
 	}
 	for (i = 0; i < a->jobs; i++) {
-		uint64_t theirs;
+		u64 theirs;
 
 		if (read(pipes[i][0], &theirs, sizeof(theirs)) != sizeof(theirs)) {
 			printf("process %d died\n", i);
@@ -115,10 +115,10 @@ static uint64_t run_jobs(const struct args *a)
 	return violations;
 }
 
-static uint64_t number(const char *text)
+static u64 number(const char *text)
 {
 	char *end;
-	uint64_t n = strtoull(text, &end, 0);
+	u64 n = strtoull(text, &end, 0);
 
 	if (*end || end == text) {
 		fprintf(stderr, "sim: not a number: %s\n", text);
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 }
 	};
 	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1 };
-	uint64_t violations;
+	u64 violations;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {

@@ -313,7 +313,7 @@ static void net_complete(struct sim *s, struct conn *c)
 	struct net_write *w = net_slot(c, c->completed);
 
 	if (rng_chance(&s->rng, s->weather.resend)) {
-		/* Its acknowledgement was lost; the target drops the second. */
+		/* Its acknowledgment was lost; the target drops the second. */
 		net_resend(s, c, w);
 		return;
 	}

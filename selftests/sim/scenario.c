@@ -215,13 +215,11 @@ static const struct scenario scenarios[] = {
 	{ "hostile", "one node writes what no correct node writes", run_hostile },
 };
 
-#define NSCENARIOS	(sizeof(scenarios) / sizeof(scenarios[0]))
-
 void scenario_list(void)
 {
 	size_t i;
 
-	for (i = 0; i < NSCENARIOS; i++)
+	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		printf("%-20s %s\n", scenarios[i].name, scenarios[i].what);
 }
 
@@ -232,7 +230,7 @@ int scenario_run(const char *name)
 	int failed = 0;
 	size_t i;
 
-	for (i = 0; i < NSCENARIOS; i++) {
+	for (i = 0; i < ARRAY_SIZE(scenarios); i++) {
 		const struct scenario *sc = &scenarios[i];
 		int bad;
 

@@ -18,6 +18,9 @@
 #include "../../kmod/core/pass.h"
 #include "rng.h"
 
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define __printf(f, a)	__attribute__((format(printf, f, a)))
+
 #define SIM_MAX_NODES	16
 #define SIM_MAX_LANES	48
 #define SIM_MAX_READERS	3
@@ -48,7 +51,7 @@ enum sim_doorbell {
 #define SIM_FORCE_TINY_QUEUE	(1u << 4)
 
 struct sim_opts {
-	uint64_t seed;
+	u64 seed;
 	enum sim_doorbell doorbell;
 	unsigned int broken;
 	unsigned int force;
@@ -65,10 +68,10 @@ enum event_kind {
 };
 
 struct event {
-	uint64_t at;
-	uint64_t order;
+	u64 at;
+	u64 order;
 	enum event_kind kind;
-	uint32_t who;
+	u32 who;
 };
 
 enum write_kind {
@@ -242,12 +245,12 @@ struct delivered {
 struct sim {
 	struct sim_opts opts;
 	struct rng rng;
-	uint64_t now;
-	uint64_t steps;
+	u64 now;
+	u64 steps;
 	struct event *heap;
 	u32 nheap;
 	u32 heap_size;
-	uint64_t order;
+	u64 order;
 
 	u32 nnodes;
 	u32 nlanes;
@@ -288,10 +291,8 @@ void sim_free(struct sim *s);
 bool sim_run(struct sim *s);
 void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who);
 void sim_disturb(struct sim *s);
-__attribute__((format(printf, 2, 3)))
-void sim_violation(struct sim *s, const char *fmt, ...);
-__attribute__((format(printf, 2, 3)))
-void sim_say(struct sim *s, const char *fmt, ...);
+__printf(2, 3) void sim_violation(struct sim *s, const char *fmt, ...);
+__printf(2, 3) void sim_say(struct sim *s, const char *fmt, ...);
 
 #define sim_trace(s, ...)						\
 do {									\
