@@ -540,12 +540,10 @@ static ST_UNUSED int st_wait_child(pid_t pid, unsigned int seconds, int *status)
 /* Let the kernel log say which test what follows belongs to. */
 static ST_UNUSED void st_mark(const char *name)
 {
-	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	char text[128];
 
-	if (fd < 0)
-		return;
-	dprintf(fd, "selftest: %s\n", name);
-	close(fd);
+	snprintf(text, sizeof(text), "<3>selftest: %s\n", name);
+	st_write_file("/dev/kmsg", text);
 }
 
 static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsigned int scale)
