@@ -25,6 +25,10 @@ UNITS = {
 }
 
 
+# for each of the steps that end a run, on all nodes together
+STEP_SECONDS = 45
+
+
 def quantity(kind, value):
     """'10mbit', '2ms', '0.1%' (or a plain number: Mbit/s, ms, %) in what the switch takes."""
     match = re.fullmatch(r'([\d.]+)\s*([a-z%]*?)(/s|ps)?', str(value).strip().lower())
@@ -543,11 +547,12 @@ class Cluster:
                 self.resume(guest.rank)
         last = self._end_commands(alive)
         for what, command in self._last_steps():
+            bound = time.monotonic() + STEP_SECONDS
             for p in [self._try_start(g.rank, command) for g in alive if not g.dead]:
                 if p is None:
                     continue
                 try:
-                    if p.wait(60):
+                    if p.wait(max(0.1, bound - time.monotonic())):
                         problems.append(f'node {p.node}: {what}: {p.stdout}{p.stderr}'.strip())
                 except (Timeout, GuestDied) as e:
                     problems.append(f'node {p.node}: {what}: {e}')
@@ -570,20 +575,21 @@ class Cluster:
 
     def _end_commands(self, alive):
         running = [p for g in alive for p in list(g.commands.values()) if p.running]
-        for p in running:
+        for guest in alive:
             with contextlib.suppress(GuestDied):
-                p.signal(signal.SIGKILL)
+                guest.send(guests.SIGNAL, 0, guests.signal_payload(signal.SIGKILL))
+        bound = time.monotonic() + 10
         for p in running:
             with contextlib.suppress(GuestDied, Timeout):
-                p.wait(10)
+                p.wait(max(0.1, bound - time.monotonic()))
         return max([p.end_time for g in alive for p in g.commands.values() if p.end_time] or [0])
 
     def _last_steps(self):
         if self.module:
-            yield 'the module leaves', 'test ! -d /sys/module/spindle || timeout 40 rmmod spindle'
+            yield 'the module leaves', 'test ! -d /sys/module/spindle || timeout -s KILL 30 rmmod spindle'
         # what still holds the device shows here
         yield ('the RDMA device leaves',
-               'test ! -d /sys/class/infiniband/rxe0 || timeout 40 rdma link delete rxe0')
+               'test ! -d /sys/class/infiniband/rxe0 || timeout -s KILL 30 rdma link delete rxe0')
         if self.kernel.debug:
             yield ('lockdep turned itself off', "awk '/debug_locks:/ && $2 == 0 { exit 1 }' "
                    '/proc/lockdep_stats')
@@ -592,13 +598,14 @@ class Cluster:
         # kmemleak does not report what is younger than five seconds
         time.sleep(max(0, min(last + 5.3 - time.monotonic(), self._left())))
         problems = []
+        bound = time.monotonic() + 4 * STEP_SECONDS
         scan = ('cd /sys/kernel/debug && echo scan > kmemleak && echo scan > kmemleak && '
                 'cat kmemleak')
         for p in [self._try_start(g.rank, scan) for g in alive if not g.dead]:
             if p is None:
                 continue
             try:
-                if p.wait(120) or p.stdout:
+                if p.wait(max(0.1, bound - time.monotonic())) or p.stdout:
                     problems.append(f'node {p.node}: kmemleak: {p.stdout[:6000]}{p.stderr}')
             except (Timeout, GuestDied) as e:
                 problems.append(f'node {p.node}: kmemleak: {e}')

@@ -175,8 +175,8 @@ def qemu_argv(cluster, guest, channel, net):
         accel = 'tcg,thread=multi'
     append = ['console=ttyS0', '8250.nr_uarts=1', 'net.ifnames=0', 'tsc=reliable' if not kvm else '',
               *kernel_params(cluster), *init_params(cluster, guest), cluster.append]
-    return ['qemu-system-x86_64', '-M', 'q35', '-accel', accel, '-cpu', cpu, '-smp', str(smp),
-            '-m', cluster.mem or ('1G' if cluster.kernel.debug else '512M'),
+    return ['qemu-system-x86_64', '-M', 'q35,smm=off,sata=off', '-accel', accel, '-cpu', cpu, '-smp', str(smp),
+            '-m', cluster.mem or '512M',
             '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
             '-kernel', cluster.kernel.image, '-initrd', cluster.initramfs,
             '-append', ' '.join(filter(None, append)),

@@ -34,7 +34,7 @@
 
 enum frame_type {
 	FRAME_START = 1,	/* host: argc, envc, cwd\0 argv\0... env\0... */
-	FRAME_SIGNAL = 2,	/* host: u32 signal, to the command's group */
+	FRAME_SIGNAL = 2,	/* host: u32 signal, to the command's group; id 0: to all */
 	FRAME_READY = 16,	/* guest: set up, commands are taken */
 	FRAME_STDOUT = 17,
 	FRAME_STDERR = 18,
@@ -647,10 +647,17 @@ static void take_frame(struct frame_head *head, char *data)
 		start_command(head->id, data, head->len);
 		break;
 	case FRAME_SIGNAL:
-		cmd = find_command(head->id);
-		if (!cmd || !cmd->pid || head->len != sizeof(sig))
+		if (head->len != sizeof(sig))
 			break;
 		memcpy(&sig, data, sizeof(sig));
+		if (!head->id) {
+			/* everything but ourselves: also what commands left behind */
+			kill(-1, sig);
+			break;
+		}
+		cmd = find_command(head->id);
+		if (!cmd || !cmd->pid)
+			break;
 		/* before its setsid() the child has no group yet */
 		if (kill(-cmd->pid, sig) && errno == ESRCH)
 			kill(cmd->pid, sig);

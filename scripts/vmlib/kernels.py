@@ -96,7 +96,11 @@ def make_entry(name, key, make):
                 base.remove_tree(temp)
                 base.remove_tree(where)
                 os.makedirs(temp)
-                make(temp, where)
+                try:
+                    make(temp, where)
+                except BaseException:
+                    base.remove_tree(temp)
+                    raise
     return load(name, where)
 
 
