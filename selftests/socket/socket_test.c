@@ -629,7 +629,7 @@ TEST(join_reserved_bits)
 }
 
 static const char *const bad_names[] = {
-	"", "/", "a/b", "/a", "a/", ".", "..", "a\n", "\t", "a\x7f", "\x01", "a\x80",
+	"", " ", "a b", "/", "a/b", "/a", "a/", ".", "..", "a\n", "\t", "a\x7f", "\x01", "a\x80",
 };
 
 TEST(create_bad_names)
@@ -655,7 +655,7 @@ TEST(create_bad_names)
 TEST(create_good_names)
 {
 	static const char *const names[] = {
-		"a", "...", ".hidden", "with blank", "50%", "a:b,c=d", "\"quoted\"", "~", "-",
+		"a", "...", ".hidden", "50%", "a:b,c=d", "\"quoted\"", "~", "-",
 	};
 	struct spindle_group_create c = { .members = 2 };
 	unsigned int i;
