@@ -1866,6 +1866,8 @@ TEST(poll_wakes_reader)
 			st_wait_events(g.fd[1], POLLIN);
 			st_expect(g.fd[1], "ping");
 			st_say(g.fd[1], "pong");
+			st_wait_events(g.fd[1], POLLIN);
+			st_expect(g.fd[1], "pong");
 		}
 		_exit(0);
 	}
