@@ -133,6 +133,7 @@ class Run:
         self.env = env
         self.commanding = False
         self.signals = []
+        self.interrupted_by = None
 
     def interrupt(self, number, caught):
         caught.append(number)
@@ -185,16 +186,14 @@ class Run:
             status = 128 + self.interrupted_by
         return status
 
-    interrupted_by = None
-
     def wait_all(self, cluster, running):
         deadline = cluster.end
         while any(p.running for p in running):
             while self.signals:
                 sig = self.signals.pop(0)
+                # asked twice: no more patience
+                self.forward(running, signal.SIGKILL if self.interrupted_by else sig)
                 self.interrupted_by = self.interrupted_by or sig
-                # twice asked: no more patience
-                self.forward(running, sig if sig == self.interrupted_by else signal.SIGKILL)
                 deadline = min(deadline, time.monotonic() + GRACE)
             if time.monotonic() > deadline:
                 self.forward(running, signal.SIGKILL)

@@ -148,7 +148,7 @@ def init_params(cluster, guest):
 def kernel_params(cluster):
     params = ['printk.devkmsg=on', 'panic=-1', f'kunit.enable={int(cluster.kunit)}']
     if cluster.kernel.debug:
-        params += ['kmemleak=on', 'kasan_multi_shot']
+        params += ['kmemleak=on', 'kasan_multi_shot', 'no_hash_pointers']
     if cluster.kernel.name != 'uml':
         params.append('sysctl.kernel.hung_task_timeout_secs=30')
     return params

@@ -430,7 +430,6 @@ static int setup_network(void)
 	mods = spawn(modprobe, NULL);
 	if (!access("/sys/class/net/vec0", F_OK) && reap(spawn(rename, NULL), "ip"))
 		return -1;
-	/* no router solicitation or duplicate detection: a quiet wire, and an address at once */
 	used = snprintf(batch, sizeof(batch), "link set lo up\nlink set eth0 up\n");
 	for (i = 0; i < count; i++)
 		used += snprintf(batch + used, sizeof(batch) - used,

@@ -42,7 +42,7 @@
 #define BATCH		32
 #define QUEUE_READY	128	/* frames held for a destination that is busy */
 #define QUEUE_FLYING	16384	/* frames on the wire: rate x delay */
-#define BACKLOG_NS	1000000	/* how far a throttled wire may be booked ahead */
+#define BACKLOG_NS	3000000	/* how far a throttled wire may be booked ahead */
 #define BURST_NS	200000	/* slack of the pacing: timers are not exact */
 #define STALL_NS	500000000ULL
 #define SOCKET_BUFFER	(1 << 20)
