@@ -574,8 +574,12 @@ static void sp_group_peer_down(struct sp_link_user *user, int error)
 	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
 
 	/* The link is unused when its requests are flushed: sp_group_reap(). */
-	if (!gp->bye_heard)
-		sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
+	if (gp->bye_heard || gp->g->ending)
+		return;
+	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
+			    gp->g->node->name, gp->g->name, user->link->name,
+			    error);
+	sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
 }
 
 /**

@@ -335,6 +335,9 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	u32 credits;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
+		/* A request that has lost a tie is no failure of the link. */
+		if (!READ_ONCE(link->open))
+			return;
 		if (wc->status != IB_WC_WR_FLUSH_ERR)
 			pr_info_ratelimited("spindle: %s: receive from %s: %s\n",
 					    link->node->name, link->name,
@@ -388,7 +391,7 @@ bad:
 /* Control messages that waited for room or credits. */
 struct sp_out {
 	struct list_head list;
-	struct sp_msg msg;
+	u64 msg[];	/* struct sp_msg and what follows it */
 };
 
 static void sp_link_send_queued(struct sp_link *link)
@@ -398,7 +401,8 @@ static void sp_link_send_queued(struct sp_link *link)
 
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry_safe(out, next, &link->outq, list) {
-		if (sp_post_send(link, &out->msg, false, NULL, 0, &ticket))
+		if (sp_post_send(link, (struct sp_msg *)out->msg, false, NULL, 0,
+				 &ticket))
 			return;
 		list_del(&out->list);
 		kfree(out);
@@ -427,10 +431,10 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 		return -ENOTCONN;
 	msg->type = type;
 	msg->len = len;
-	out = kmalloc(offsetof(struct sp_out, msg) + len, GFP_KERNEL);
+	out = kmalloc(sizeof(*out) + len, GFP_KERNEL);
 	if (!out)
 		return -ENOMEM;
-	memcpy(&out->msg, msg, len);
+	memcpy(out->msg, msg, len);
 	list_add_tail(&out->list, &link->outq);
 	sp_link_send_queued(link);
 	return 0;
