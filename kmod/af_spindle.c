@@ -146,11 +146,13 @@ out:
 static int sp_getname(struct socket *sock, struct sockaddr *sa, int peer)
 {
 	struct sp_sock *ss = sp_sk(sock->sk);
-	struct sp_node *node = smp_load_acquire(&ss->node);
 	static const struct sp_addr any;
+	struct sp_node *node;
 
 	if (peer)
 		return -ENOTCONN;
+	/* Pairs with sp_bind(): a node that is seen is whole. */
+	node = smp_load_acquire(&ss->node);
 	sp_sockaddr_give(node ? &node->addr : &any, node ? node->scope_id : 0,
 			 sp_sock_group(ss) ? READ_ONCE(ss->local.rank) : 0,
 			 (struct sockaddr_spindle *)sa);

@@ -20,10 +20,10 @@ static u64 sp_engine_released(const struct sp_group *g)
 	const struct sp_local *local;
 
 	list_for_each_entry(local, &g->locals, on_group) {
+		if (READ_ONCE(local->deaf))
+			continue;
 		/* H in group.h: the space may be filled again from here on. */
-		if (!READ_ONCE(local->deaf))
-			released = min(released,
-				       smp_load_acquire(&local->cursor));
+		released = min(released, smp_load_acquire(&local->cursor));
 	}
 	return released;
 }
@@ -137,8 +137,8 @@ static int sp_engine_thread(void *data)
 	struct sp_engine *engine = data;
 
 	while (!kthread_should_stop()) {
-		/* Before the look: see struct sp_engine. */
 		atomic_set(&engine->kicked, 0);
+		/* Before the look: see struct sp_engine. */
 		smp_mb__after_atomic();
 		switch (sp_engine_round(engine)) {
 		case SP_ROUND_POLL:

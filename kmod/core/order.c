@@ -272,7 +272,7 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 }
 
 /**
- * sp_order_row() - note a peer's acknowledgements
+ * sp_order_row() - note a peer's acknowledgments
  * @o: the order
  * @node: rank of the node
  * @received: its received_num
@@ -451,7 +451,7 @@ s64 sp_order_consumed(const struct sp_order *o)
  * sp_order_quiet() - is everything that was received delivered
  * @o: the order
  *
- * Return: true when this node waits for nobody's acknowledgement.
+ * Return: true when this node waits for nobody's acknowledgment.
  */
 bool sp_order_quiet(const struct sp_order *o)
 {

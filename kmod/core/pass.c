@@ -66,7 +66,7 @@ static int sp_pass_own(struct sp_core *c)
 	return did;
 }
 
-/* Receive predicate over one peer's lanes, and its acknowledgements. */
+/* Receive predicate over one peer's lanes, and its acknowledgments. */
 static int sp_pass_peer(struct sp_core *c, u32 node)
 {
 	const struct sp_peer *p = &c->peers[node];

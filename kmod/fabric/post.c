@@ -51,6 +51,7 @@ static void sp_beat_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(wc->status != IB_WC_SUCCESS))
 		sp_post_done(cq, wc);
 	else
+		/* A, see above. */
 		smp_store_release(&slot->link->completed, slot->seq + 1);
 }
 
@@ -342,7 +343,7 @@ int sp_post_reg(struct sp_link *link, struct ib_mr *mr)
 }
 
 /**
- * sp_post_beat() - post a write of nothing: its acknowledgement says that the
+ * sp_post_beat() - post a write of nothing: its acknowledgment says that the
  * other side is there
  * @link: the link
  *
