@@ -4,8 +4,8 @@
  */
 #include "spindle_selftest.h"
 
-#include <dirent.h>
 #include <limits.h>
+#include <sys/mman.h>
 
 static struct st_msg m;
 
@@ -260,12 +260,16 @@ TEST(files_cannot_be_written)
 TEST(read_while_it_goes)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
+	int *over = mmap(NULL, sizeof(*over), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	unsigned int round;
 	pid_t pid;
 
+	CHECK(over != MAP_FAILED);
 	for (round = 0; round < 15; round++) {
 		struct st_group g = { 0 };
 
+		*over = 0;
 		st_name(g.name);
 		pid = CHECK_OK(fork());
 		if (!pid) {
@@ -273,15 +277,12 @@ TEST(read_while_it_goes)
 				"state", "addresses", "counters/sent", "counters/passes", "view",
 			};
 			char buf[4096];
-			bool seen = false;
 			unsigned int i;
 
-			do {
+			while (!__atomic_load_n(over, __ATOMIC_RELAXED))
 				for (i = 0; i < ARRAY_SIZE(files); i++)
 					st_read_file(path_of(i & 1, &g, files[i]), buf,
 						     sizeof(buf));
-				seen |= exists(0, &g);
-			} while (!seen || exists(0, &g));
 			_exit(0);
 		}
 		st_open(&g, &c);
@@ -289,6 +290,8 @@ TEST(read_while_it_goes)
 		st_expect(g.fd[1], "x");
 		close(g.fd[1]);
 		close(g.fd[0]);
+		WAIT_UNTIL(!exists(0, &g) && !exists(1, &g), ST_SOON);
+		__atomic_store_n(over, 1, __ATOMIC_RELAXED);
 		st_reap(pid);
 	}
 }
