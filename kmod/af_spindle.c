@@ -285,7 +285,6 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (ret)
 		goto unlock;
 	WRITE_ONCE(ss->sent, ss->sent + 1);
-	WRITE_ONCE(ss->sent_bytes, ss->sent_bytes + len);
 	sp_group_moved(g);
 unlock:
 	mutex_unlock(&ss->tx_lock);
@@ -605,7 +604,6 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	mutex_init(&ss->rx_lock);
 	ss->recvinfo = false;
 	ss->sent = 0;
-	ss->sent_bytes = 0;
 	ss->received = 0;
 	return 0;
 }

@@ -17,7 +17,6 @@
  * @rx_lock: one reader copies at a time. Not held while it waits for messages
  * @recvinfo: SPINDLE_RECVINFO is on
  * @sent: messages sent
- * @sent_bytes: bytes in them
  * @received: messages received
  */
 struct sp_sock {
@@ -29,7 +28,6 @@ struct sp_sock {
 	struct mutex rx_lock;
 	bool recvinfo;
 	u64 sent;
-	u64 sent_bytes;
 	u64 received;
 };
 

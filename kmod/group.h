@@ -124,8 +124,6 @@ struct sp_joiner {
 
 /* One value a file in sysfs; each is written by one thread at a time. */
 struct sp_counters {
-	u64 sent;
-	u64 sent_bytes;
 	u64 delivered;
 	u64 delivered_bytes;
 	u64 nulls;

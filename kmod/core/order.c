@@ -75,8 +75,12 @@ void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags)
 	tx->now.pad = len ? sp_units(len) * SP_UNIT - len : tx->now.pad;
 	tx->now.round++;
 	tx->now.count++;
-	if (flags & SP_DESC_FIN)
+	if (flags & SP_DESC_FIN) {
 		tx->fin = true;
+		return;
+	}
+	tx->messages++;
+	tx->bytes += len;
 }
 
 /**

@@ -37,6 +37,8 @@ struct sp_point {
  * @units: units of the lane's ring, a power of two
  * @rank: rank of the lane among the senders
  * @senders: number of senders
+ * @messages: messages sent, without SP_DESC_FIN
+ * @bytes: bytes in them
  * @fin: nothing more is sent
  */
 struct sp_tx {
@@ -48,6 +50,8 @@ struct sp_tx {
 	u32 units;
 	u32 rank;
 	u32 senders;
+	u64 messages;
+	u64 bytes;
 	bool fin;
 };
 

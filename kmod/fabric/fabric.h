@@ -209,6 +209,7 @@ struct sp_recv {
  * @start: begins to connect
  * @fail: breaks the link, from contexts that must not take sp_ctl
  * @fail_error: what @fail breaks it with
+ * @fail_what: the same in words, a constant
  * @stop: takes it apart
  * @beat: heartbeat, and the bound on connecting
  * @beaten: @completed at the last beat
@@ -256,6 +257,7 @@ struct sp_link {
 	struct work_struct start;
 	struct work_struct fail;
 	int fail_error;
+	const char *fail_what;
 	struct work_struct stop;
 	struct delayed_work beat;
 	u64 writes;
@@ -323,7 +325,7 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 		struct sp_link_user *user);
 void sp_link_unuse(struct sp_link_user *user);
 void sp_link_move_users(struct sp_link *from, struct sp_link *to);
-void sp_link_break(struct sp_link *link, int error);
+void sp_link_break(struct sp_link *link, int error, const char *what);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
 
 /* post.c: building and posting work requests */

@@ -234,13 +234,16 @@ void sp_link_move_users(struct sp_link *from, struct sp_link *to)
  * sp_link_break() - take a link down from any context
  * @link: the link
  * @error: why, a negative errno
+ * @what: the same in words, a constant string
  */
-void sp_link_break(struct sp_link *link, int error)
+void sp_link_break(struct sp_link *link, int error, const char *what)
 {
-	WRITE_ONCE(link->fail_error, error);
+	/* The first reason is the one that counts; the rest follows from it. */
+	if (cmpxchg(&link->fail_error, 0, error))
+		return;
+	WRITE_ONCE(link->fail_what, what);
 	kref_get(&link->ref);
-	if (!queue_work(sp_wq, &link->fail))
-		kref_put(&link->ref, sp_link_release);
+	queue_work(sp_wq, &link->fail);
 }
 
 static void sp_link_fail(struct work_struct *work)
@@ -248,6 +251,10 @@ static void sp_link_fail(struct work_struct *work)
 	struct sp_link *link = container_of(work, struct sp_link, fail);
 
 	mutex_lock(&sp_ctl);
+	if (link->state != SP_LINK_DOWN && !list_empty(&link->users))
+		pr_info_ratelimited("spindle: %s: link to %s: %s\n",
+				    link->node->name, link->name,
+				    link->fail_what);
 	sp_link_set_state(link, SP_LINK_DOWN, READ_ONCE(link->fail_error));
 	mutex_unlock(&sp_ctl);
 	sp_link_put(link);
@@ -338,11 +345,7 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		/* A request that has lost a tie is no failure of the link. */
 		if (!READ_ONCE(link->open))
 			return;
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			pr_info_ratelimited("spindle: %s: receive from %s: %s\n",
-					    link->node->name, link->name,
-					    ib_wc_status_msg(wc->status));
-		sp_link_break(link, -EHOSTDOWN);
+		sp_link_break(link, -EHOSTDOWN, ib_wc_status_msg(wc->status));
 		return;
 	}
 	ib_dma_sync_single_for_cpu(link->node->sdev->ib,
@@ -377,15 +380,13 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	if (sp_recv_post(recv))
-		sp_link_break(link, -EHOSTDOWN);
+		sp_link_break(link, -EHOSTDOWN, "posting a receive failed");
 	if (sp_credit_due(link) || READ_ONCE(link->outq.next) != &link->outq)
 		queue_work(sp_wq, &link->rx);
 	return;
 
 bad:
-	pr_warn_ratelimited("spindle: %s: malformed message from %s\n",
-			    link->node->name, link->name);
-	sp_link_break(link, -EPROTO);
+	sp_link_break(link, -EPROTO, "malformed message");
 }
 
 /* Control messages that waited for room or credits. */
@@ -499,9 +500,7 @@ static void sp_qp_event(struct ib_event *event, void *context)
 
 	if (event->event == IB_EVENT_COMM_EST)
 		return;
-	pr_info_ratelimited("spindle: %s: link to %s: %s\n", link->node->name,
-			    link->name, ib_event_msg(event->event));
-	sp_link_break(link, -EHOSTDOWN);
+	sp_link_break(link, -EHOSTDOWN, ib_event_msg(event->event));
 }
 
 /**

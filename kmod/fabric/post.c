@@ -29,11 +29,7 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct sp_link *link = slot->link;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			pr_info_ratelimited("spindle: %s: link to %s: %s\n",
-					    link->node->name, link->name,
-					    ib_wc_status_msg(wc->status));
-		sp_link_break(link, -EHOSTDOWN);
+		sp_link_break(link, -EHOSTDOWN, ib_wc_status_msg(wc->status));
 		return;
 	}
 	/* A, see above. */
@@ -99,10 +95,8 @@ static int sp_flush(struct sp_link *link)
 	link->posts++;
 	ret = ib_post_send(link->qp, first, &bad);
 	if (unlikely(ret)) {
-		pr_warn_ratelimited("spindle: %s: link to %s: posting failed: error %d\n",
-				    link->node->name, link->name, ret);
 		link->open = false;
-		sp_link_break(link, ret);
+		sp_link_break(link, ret, "posting failed");
 	}
 	return ret;
 }

@@ -40,6 +40,13 @@ struct sp_attribute {
 		.offset = offsetof(struct sp_counters, _name),		\
 	}
 
+#define SP_LANES(_name, _field)						\
+	static const struct sp_attribute sp_attr_##_name = {		\
+		.attr = { .name = #_name, .mode = 0444 },		\
+		.show = sp_show_lanes,					\
+		.offset = offsetof(struct sp_tx, _field),		\
+	}
+
 static ssize_t sp_show_state(struct sp_group *g,
 			     const struct sp_attribute *attr, char *buf)
 {
@@ -110,6 +117,20 @@ static ssize_t sp_show_counter(struct sp_group *g,
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(*value));
 }
 
+/* Over all lanes of the node; each is written under its own lock. */
+static ssize_t sp_show_lanes(struct sp_group *g,
+			     const struct sp_attribute *attr, char *buf)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (sp_group_state(g) != SP_VIEW_FORMING && g->ready)
+		for (i = 0; i < g->core.nown; i++)
+			sum += READ_ONCE(*(u64 *)((u8 *)&g->lanes[i].tx +
+						  attr->offset));
+	return sysfs_emit(buf, "%llu\n", sum);
+}
+
 SP_ATTR(state, sp_show_state);
 SP_ATTR(error, sp_show_error);
 SP_ATTR(view, sp_show_view);
@@ -120,8 +141,8 @@ SP_CONFIG(window);
 SP_CONFIG(max_msg);
 SP_CONFIG(depth);
 
-SP_COUNTER(sent);
-SP_COUNTER(sent_bytes);
+SP_LANES(sent, messages);
+SP_LANES(sent_bytes, bytes);
 SP_COUNTER(delivered);
 SP_COUNTER(delivered_bytes);
 SP_COUNTER(nulls);

@@ -10,6 +10,7 @@
 #define _UAPI_LINUX_SPINDLE_H
 
 #include <linux/types.h>
+#include <linux/socket.h>
 #include <linux/in6.h>
 
 /*
