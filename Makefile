@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+# What people call; the kernel's build system reads Kbuild instead.
+#
+#	make			build spindle.ko against $(KDIR)
+#	make help		the rest
+
+TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+
+DESTDIR ?=
+PREFIX ?= /usr
+INSTALL ?= install
+DEPMOD ?= depmod
+
+INCLUDE_DIR := $(DESTDIR)$(PREFIX)/include/linux
+MAN_DIR := $(DESTDIR)$(PREFIX)/share/man/man7
+
+# A tree that modules can be built against has been configured: the running
+# kernel's, else the newest.
+find_kdir = \
+	for dir in /lib/modules/$$(uname -r)/build; do \
+		[ ! -e $$dir/include/config/auto.conf ] || { echo $$dir; exit; }; \
+	done; \
+	for dir in /lib/modules/*/build /usr/src/linux-headers-*; do \
+		[ -e $$dir/include/config/auto.conf ] || continue; \
+		version=$${dir\#/lib/modules/}; \
+		version=$${version\#/usr/src/linux-headers-}; \
+		echo $${version%/build} $$dir; \
+	done | sort -V | tail -n 1 | cut -d ' ' -f 2
+
+ifndef KDIR
+KDIR := $(shell $(find_kdir))
+endif
+
+# Kbuild's, with all that was said on the command line (W=1, C=2, V=1, CC=).
+kbuild = $(MAKE) -C $(KDIR) M=$(TOP)
+
+all: modules
+
+modules: need_kdir
+	+@$(kbuild) modules
+
+need_kdir:
+	@[ -n "$(KDIR)" ] || { \
+		echo "No kernel headers are installed: run scripts/setup, or say KDIR=." >&2; \
+		exit 1; }
+	@[ -e "$(KDIR)/Makefile" ] || { echo "KDIR=$(KDIR): no kernel build tree" >&2; exit 1; }
+
+# Not `make kernelrelease`: Debian's headers say the upstream version there.
+release = $$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
+
+# Headers of a distribution have no key to sign with.
+unsigned = $(if $(wildcard $(KDIR)/certs/signing_key.*),,CONFIG_MODULE_SIG_ALL=)
+
+install: modules install_headers install_man
+	+@$(kbuild) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates $(unsigned) modules_install
+	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
+
+install_headers:
+	$(INSTALL) -d $(INCLUDE_DIR)
+	$(INSTALL) -m 644 $(TOP)/uapi/linux/spindle.h $(INCLUDE_DIR)/spindle.h
+
+install_man:
+	$(INSTALL) -d $(MAN_DIR)
+	$(INSTALL) -m 644 $(TOP)/Documentation/spindle.7 $(MAN_DIR)/spindle.7
+
+uninstall: need_kdir
+	+@rm -fv $(DESTDIR)/lib/modules/"$(release)"/updates/spindle.ko*
+	rm -f $(INCLUDE_DIR)/spindle.h $(MAN_DIR)/spindle.7
+	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
+
+# Not Kbuild's: that would go through build/ too, where guests are running.
+clean:
+	@find $(TOP)/kmod -type f \( -name '*.o' -o -name '.*.cmd' -o -name '.*.d' \
+		-o -name '*.[is]' -o -name '*.lst' -o -name '*.gcno' \) -delete
+	@rm -rf $(TOP)/.tmp_versions
+	@cd $(TOP) && rm -f spindle.ko spindle.mod spindle.mod.c ./*.o .*.o .*.cmd \
+		modules.order modules.nsdeps Module.symvers
+
+distclean: clean
+	rm -rf $(TOP)/build
+
+demo check:
+	@$(TOP)/scripts/$@ $(ARGS)
+
+help:
+	@echo 'make                 build spindle.ko against KDIR'
+	@echo 'make install         the module, linux/spindle.h and spindle(7)'
+	@echo 'make uninstall       remove them'
+	@echo 'make clean           remove what was built here'
+	@echo 'make distclean       and what was built for guests (build/)'
+	@echo 'make demo            three machines, one group, one order'
+	@echo 'make check           all tests; ARGS=--quick: fewer'
+	@echo
+	@echo 'KDIR=$(or $(KDIR),(no kernel headers found: run scripts/setup))'
+	@echo 'DESTDIR=, PREFIX=$(PREFIX), and what Kbuild knows: W=1 C=2 V=1 CC= LLVM=1'
+
+.PHONY: all modules need_kdir install install_headers install_man uninstall clean distclean \
+	demo check help
