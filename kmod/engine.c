@@ -8,6 +8,7 @@
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
+#include <uapi/linux/sched/types.h>
 #include <linux/slab.h>
 
 #include "engine.h"
@@ -134,8 +135,14 @@ static enum sp_round sp_engine_round(struct sp_engine *engine)
 
 static int sp_engine_thread(void *data)
 {
+	/*
+	 * A program that sends keeps its processor, if there is no other for
+	 * us: what it sends until it waits for something goes out together.
+	 */
+	const struct sched_attr attr = { .sched_policy = SCHED_BATCH };
 	struct sp_engine *engine = data;
 
+	sched_setattr_nocheck(current, &attr);
 	while (!kthread_should_stop()) {
 		atomic_set(&engine->kicked, 0);
 		/* Before the look: see struct sp_engine. */
