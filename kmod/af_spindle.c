@@ -195,15 +195,37 @@ static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
 	return ret;
 }
 
-/* Is there a message to read? 1, 0 at the end, -EAGAIN, or the group's error. */
+/*
+ * The first message that the member has not consumed, at or after *@cursor.
+ * Entries that say that a sender has said its last are nobody's message.
+ */
+static const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
+{
+	/* F in group.h. */
+	u64 published = smp_load_acquire(&g->published);
+	const struct sp_order *o = &g->core.order;
+
+	for (; *cursor != published; ++*cursor) {
+		const struct sp_log *log = &o->log[*cursor & (o->log_size - 1)];
+
+		if (!(READ_ONCE(log->flags) & SP_DESC_FIN))
+			return log;
+	}
+	return NULL;
+}
+
+/*
+ * Is there a message to read? 1, 0 at the end, -EAGAIN, or the group's error.
+ * Without @ss->rx_lock another reader may be faster; then it is no longer so.
+ */
 static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
+	u64 cursor = READ_ONCE(ss->local.cursor);
 
 	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return 0;
-	/* F in group.h. */
-	if (READ_ONCE(ss->local.cursor) != smp_load_acquire(&g->published))
+	if (sp_rx_log(g, &cursor))
 		return 1;
 	if (state == SP_VIEW_CLOSED)
 		return 0;
@@ -262,7 +284,6 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		if (ret != -EAGAIN)
 			break;
 		mutex_unlock(&ss->tx_lock);
-		set_bit(SOCK_NOSPACE, &sock->flags);
 		ret = sp_wait(sk, timeo, sp_tx_ready(ss, g, len, &off));
 		if (ret)
 			goto out;
@@ -292,23 +313,6 @@ out:
 	if (ret == -EPIPE && !(msg->msg_flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);
 	return ret ?: (int)len;
-}
-
-/* Entries that say that a sender has said its last are nobody's message. */
-static const struct sp_log *sp_rx_log(struct sp_sock *ss, struct sp_group *g)
-{
-	/* F in group.h. */
-	u64 published = smp_load_acquire(&g->published);
-	const struct sp_order *o = &g->core.order;
-
-	for (; ss->local.cursor != published; ss->local.cursor++) {
-		const struct sp_log *log;
-
-		log = &o->log[ss->local.cursor & (o->log_size - 1)];
-		if (!(log->flags & SP_DESC_FIN))
-			return log;
-	}
-	return NULL;
 }
 
 static void sp_rx_info(struct sp_sock *ss, struct sp_group *g,
@@ -372,6 +376,7 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	struct sp_sock *ss = sp_sk(sk);
 	struct sp_group *g = sp_sock_group(ss);
 	const struct sp_log *log;
+	u64 cursor;
 	long timeo;
 	int ret;
 
@@ -386,14 +391,9 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		mutex_lock(&ss->rx_lock);
 		ret = sp_rx_ready(ss, g);
 		if (ret > 0) {
-			u64 was = ss->local.cursor;
-
-			log = sp_rx_log(ss, g);
-			if (log)
-				break;
-			if (was != ss->local.cursor)
-				sp_group_moved(g);
-			ret = -EAGAIN;
+			cursor = ss->local.cursor;
+			log = sp_rx_log(g, &cursor);
+			break;
 		}
 		mutex_unlock(&ss->rx_lock);
 		if (ret == -EAGAIN)
@@ -406,7 +406,7 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	if (ret >= 0 && !(flags & MSG_PEEK)) {
 		WRITE_ONCE(ss->received, ss->received + 1);
 		/* G in group.h: the copy is done, the space may be reused. */
-		smp_store_release(&ss->local.cursor, ss->local.cursor + 1);
+		smp_store_release(&ss->local.cursor, cursor + 1);
 		sp_group_moved(g);
 	}
 	mutex_unlock(&ss->rx_lock);
@@ -496,17 +496,16 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	struct sp_group *g = sp_sock_group(ss);
 	const struct sp_log *log;
 	struct sp_lane_tx *lane;
-	u64 bytes = 0;
+	u64 cursor, bytes = 0;
 
 	switch (cmd) {
 	case SIOCINQ:
 		if (!g)
 			return -ENOTCONN;
 		mutex_lock(&ss->rx_lock);
-		if (sp_rx_ready(ss, g) > 0) {
-			log = sp_rx_log(ss, g);
-			bytes = log ? log->len : 0;
-		}
+		cursor = ss->local.cursor;
+		log = sp_rx_ready(ss, g) > 0 ? sp_rx_log(g, &cursor) : NULL;
+		bytes = log ? log->len : 0;
 		mutex_unlock(&ss->rx_lock);
 		break;
 	case SIOCOUTQ:

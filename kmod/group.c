@@ -171,10 +171,10 @@ void sp_group_moved(struct sp_group *g)
 /**
  * sp_group_wake_members() - something has changed for the members here
  * @g: the group
- * @readers: there is something to read, or the group's state has changed
- * @writers: there is room to write, or the group's state has changed
+ * @readers: there is something to read
+ * @writers: there is room to write
  *
- * Context: sp_ctl or the engine's lock is held.
+ * Context: the engine's lock is held.
  */
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 {
@@ -186,6 +186,16 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 		if (writers)
 			local->sk->sk_write_space(local->sk);
 	}
+}
+
+/* The group's state has changed: whoever waits for anything looks again. */
+static void sp_group_state_changed(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(local, &g->locals, on_group)
+		local->sk->sk_state_change(local->sk);
 }
 
 /**
@@ -344,7 +354,7 @@ void sp_group_fail(struct sp_group *g, int error)
 		WRITE_ONCE(local->sk->sk_err, -error);
 		sk_error_report(local->sk);
 	}
-	sp_group_wake_members(g, true, true);
+	sp_group_state_changed(g);
 	sp_group_end(g, error);
 }
 
@@ -369,7 +379,7 @@ static void sp_group_event(struct work_struct *work)
 		sp_group_fail(g, faulty == -EPROTO ? -EPROTO : -EHOSTDOWN);
 	} else if (READ_ONCE(g->closing) &&
 		   !sp_view_set_state(&g->view, SP_VIEW_CLOSED)) {
-		sp_group_wake_members(g, true, true);
+		sp_group_state_changed(g);
 	}
 	mutex_unlock(&sp_ctl);
 }
@@ -519,7 +529,7 @@ static void sp_group_activate(struct sp_group *g)
 	if (sp_view_set_state(&g->view, SP_VIEW_ACTIVE))
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
-	sp_group_wake_members(g, true, true);
+	sp_group_state_changed(g);
 }
 
 /* Grant a peer its own slab here, and tell it. */
