@@ -11,8 +11,6 @@
 
 #include "sim.h"
 
-#define MAX_STEPS	3000000
-
 int sim_reads_left = INT_MAX;
 static struct sim *sim_running;
 
@@ -302,16 +300,33 @@ static void sim_event(struct sim *s, const struct event *e)
 	}
 }
 
+/*
+ * Every message may wake everybody, and whoever naps tells everybody: with
+ * little patience and a slow network that is a write for each pair of nodes.
+ */
+static u64 sim_bound(const struct sim *s)
+{
+	u64 messages = s->nlanes;
+	u32 i;
+
+	for (i = 0; i < s->nlanes; i++)
+		messages += s->plans[i].total;
+	return 500000 + 300 * messages * s->nnodes * s->nnodes;
+}
+
 /* Run until nothing is left to happen. True when all held. */
 bool sim_run(struct sim *s)
 {
+	u64 bound = sim_bound(s);
+
 	sim_running = s;
 	while (s->nheap && !s->violated) {
 		struct event e = sim_pop(s);
 
 		s->now = e.at;
-		if (++s->steps > MAX_STEPS) {
-			sim_violation(s, "no rest after %u steps", MAX_STEPS);
+		if (++s->steps > bound) {
+			sim_violation(s, "no rest after %llu steps",
+				      (unsigned long long)bound);
 			break;
 		}
 		sim_event(s, &e);
