@@ -310,6 +310,8 @@ static void sp_group_linger(struct work_struct *work)
 		}
 	}
 	if (done && list_empty(&g->locals)) {
+		/* sp_group_detach() may have queued us once more meanwhile. */
+		cancel_delayed_work(&g->linger);
 		list_del(&g->on_node);
 		sp_node_unuse(g->node);
 	} else if (!done) {
