@@ -22,6 +22,7 @@
  * @version: SP_WIRE_VERSION
  * @recvs: receives posted for the other side's SENDs
  * @reason: in a refusal, why: enum sp_refusal
+ * @pad: zero
  * @incarnation: of the node, so that one that was away is seen to be another
  */
 struct sp_hello {
