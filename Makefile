@@ -43,7 +43,8 @@ need_kdir:
 	@[ -n "$(KDIR)" ] || { \
 		echo "No kernel headers are installed: run scripts/setup, or say KDIR=." >&2; \
 		exit 1; }
-	@[ -e "$(KDIR)/Makefile" ] || { echo "KDIR=$(KDIR): no kernel build tree" >&2; exit 1; }
+	@[ -e "$(KDIR)/include/config/auto.conf" ] || { \
+		echo "KDIR=$(KDIR): no configured kernel tree" >&2; exit 1; }
 
 # Not `make kernelrelease`: Debian's headers say the upstream version there.
 release = $$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h)
