@@ -20,7 +20,7 @@ struct posted {
 	struct sp_cell cells[CELLS];
 };
 
-/**
+/*
  * struct shell - this node, number 0, and what it sees of nodes 1 and 2
  * @posted: what was posted since clear()
  * @nposted: how much
