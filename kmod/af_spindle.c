@@ -267,8 +267,9 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	u64 off;
 	int ret;
 
+	/* sendmmsg() adds MSG_BATCH; batches form by themselves here. */
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
-			       MSG_CMSG_COMPAT))
+			       MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
 	if (!g)
 		return -ENOTCONN;
@@ -515,8 +516,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 			ss->local.lane;
 		if (lane) {
 			spin_lock(&lane->lock);
-			bytes = (lane->tx.now.tail - lane->tx.head) <<
-				SP_UNIT_SHIFT;
+			bytes = sp_tx_unfreed(&lane->tx);
 			spin_unlock(&lane->lock);
 		}
 		break;

@@ -129,6 +129,22 @@ bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed)
 	return tx->freed != was;
 }
 
+/**
+ * sp_tx_unfreed() - what is still kept for others
+ * @tx: the lane's sending side
+ *
+ * Return: bytes in messages that not all readers have consumed.
+ */
+u64 sp_tx_unfreed(const struct sp_tx *tx)
+{
+	u64 bytes = 0;
+	u64 i;
+
+	for (i = tx->freed; i < tx->now.count; i++)
+		bytes += tx->desc[i & (tx->depth - 1)].len;
+	return bytes;
+}
+
 /* Split [from, from + n) of a ring with @size entries where it wraps. */
 static void sp_split(struct sp_seg seg[2], u64 from, u64 n, u32 size, u32 each)
 {

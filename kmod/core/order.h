@@ -165,6 +165,7 @@ int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off);
 void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
 u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
+u64 sp_tx_unfreed(const struct sp_tx *tx);
 bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
 	       u32 depth, u32 units, struct sp_run *run);
 
