@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The simulator: seeds, named scenarios and planted bugs, each a case.
+
+SPINDLE_TEST_SEEDS chooses how many seeds, a tenth of which run with sanitizers too.
+"""
+
+import glob
+import os
+import subprocess
+
+import pytest
+
+PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '5000'))
+JOBS = str(len(os.sched_getaffinity(0)))
+
+
+def sim(*args, timeout=600):
+    """The output of a run that must succeed; a hang ends it."""
+    try:
+        done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), *args], text=True,
+                              check=False, timeout=timeout, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except subprocess.TimeoutExpired as e:
+        said = (e.stdout or b'').decode(errors='replace')
+        pytest.fail(f'no end after {timeout} s\n{said}')
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def names(what):
+    return [line.split()[0] for line in sim('--list').splitlines()] if what == 'scenarios' else \
+        sorted(os.path.basename(path)[:-4]
+               for path in glob.glob(os.path.join(PROJECT, 'selftests/sim/mutants/*.sed')))
+
+
+def test_seeds():
+    assert f'sim: {SEEDS} seeds, 0 violations' in sim('--seeds', str(SEEDS), '--jobs', JOBS)
+
+
+def test_seeds_with_sanitizers():
+    n = max(SEEDS // 10, 1)
+    # others than those above
+    said = sim('--asan', '--seeds', str(n), '--from', '1000000', '--jobs', JOBS)
+    assert f'sim: {n} seeds, 0 violations' in said
+
+
+@pytest.mark.parametrize('name', names('scenarios'))
+def test_scenario(name):
+    assert 'scenarios: 0 failed' in sim('--scenario', name)
+
+
+@pytest.mark.parametrize('name', ['tiny-queue', 'hostile'])
+def test_scenario_with_sanitizers(name):
+    assert 'scenarios: 0 failed' in sim('--asan', '--scenario', name)
+
+
+@pytest.mark.parametrize('name', names('mutants'))
+def test_mutant_is_found(name):
+    assert 'mutants: 1 found of 1' in sim('--mutants', name)
