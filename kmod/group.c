@@ -230,7 +230,8 @@ static void sp_group_say_bye(struct sp_gpeer *gp, int error)
 /*
  * Give back what can be given back. A key is revoked when its holder has said
  * bye, since a write with a dead key would break the link for all groups.
- * Returns true when no peer can reach us any more, nor our requests be resent.
+ * Returns true when no peer can reach us any more, nor our requests be resent,
+ * and nothing here needs the device.
  */
 static bool sp_group_reap(struct sp_group *g)
 {
@@ -271,7 +272,15 @@ static bool sp_group_reap(struct sp_group *g)
 		gp->mr = NULL;
 		sp_link_unuse(&gp->user);
 	}
-	return done;
+	if (!done)
+		return false;
+	/* The device may go; what was delivered stays readable. */
+	for (i = 0; g->peers && i < g->view.nnodes; i++)
+		if (g->peers[i].slab)
+			sp_slab_unmap(g->peers[i].slab);
+	if (g->slab)
+		sp_slab_unmap(g->slab);
+	return true;
 }
 
 /* No local member is left, or it has failed: say so, then reap. */

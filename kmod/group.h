@@ -169,6 +169,7 @@ struct sp_counters {
  *	peers say bye
  * @linger: bound on that
  * @counters: see there
+ * @shown: it is in sysfs and debugfs; under sp_ctl
  * @kobj: its directory in sysfs
  * @kobj_gone: completed when nobody reads there any more
  * @dir: its directory in debugfs
@@ -203,6 +204,7 @@ struct sp_group {
 	bool ending;
 	struct delayed_work linger;
 	struct sp_counters counters;
+	bool shown;
 	struct kobject kobj;
 	struct completion kobj_gone;
 	struct dentry *dir;

@@ -10,6 +10,7 @@
 
 #include "engine.h"
 #include "group.h"
+#include "observe/observe.h"
 
 #define SP_JOIN_HOPS	3	/* contacts that send us on to another */
 #define SP_EARLY_MAX	1024	/* keys kept for views that are not known yet */
@@ -601,8 +602,11 @@ void sp_member_removed(struct sp_node *node)
 	struct sp_group *g, *gnext;
 	struct sp_join *j, *jnext;
 
-	list_for_each_entry_safe(g, gnext, &node->groups, on_node)
+	list_for_each_entry_safe(g, gnext, &node->groups, on_node) {
 		sp_group_fail(g, -ENODEV);
+		/* The address may be bound again before this one is let go. */
+		sp_observe_group_del(g);
+	}
 	list_for_each_entry_safe(j, jnext, &node->joins, on_node)
 		sp_join_done(j, -ENODEV);
 }

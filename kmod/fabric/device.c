@@ -36,6 +36,17 @@ void sp_device_put(struct sp_device *sdev)
 	kref_put(&sdev->ref, sp_device_release);
 }
 
+/**
+ * sp_device_object_gone() - one link or mapped slab less
+ * @sdev: the device; somebody else holds a reference
+ */
+void sp_device_object_gone(struct sp_device *sdev)
+{
+	/* Whoever waits for the last one does so under no lock of ours. */
+	if (atomic_dec_and_test(&sdev->objects))
+		wake_up_all(&sdev->idle);
+}
+
 static bool sp_device_polls(const struct ib_device *ib)
 {
 	if (!strcmp(sp_doorbell, "polled"))
@@ -91,6 +102,7 @@ static void sp_client_remove(struct ib_device *ib, void *client_data)
 							struct sp_link,
 							on_node)))
 			sp_link_set_state(link, SP_LINK_DOWN, -ENODEV);
+		sp_observe_node_del(node);
 	}
 	mutex_unlock(&sp_ctl);
 
@@ -111,7 +123,7 @@ static void sp_client_remove(struct ib_device *ib, void *client_data)
 			break;
 		rdma_destroy_id(listener);
 	}
-	wait_event(sdev->idle, !atomic_read(&sdev->links));
+	wait_event(sdev->idle, !atomic_read(&sdev->objects));
 
 	mutex_lock(&sp_ctl);
 	list_del(&sdev->all);

@@ -69,10 +69,10 @@ struct sp_engine;
  * @engine: the predicate thread, NULL until the first node; under sp_ctl
  * @dead: it is being removed; under sp_ctl
  * @polled: rows are polled rather than sent (design: "two doorbells")
- * @links: links that still hold verbs objects
+ * @objects: links that still hold verbs objects, and slabs that are mapped
  * @max_sge: entries of a gather list
  * @max_pages: pieces of one memory region
- * @idle: woken when @links has become 0
+ * @idle: woken when @objects has become 0
  */
 struct sp_device {
 	struct ib_device *ib;
@@ -82,7 +82,7 @@ struct sp_device {
 	struct sp_engine *engine;
 	bool dead;
 	bool polled;
-	atomic_t links;
+	atomic_t objects;
 	u32 max_sge;
 	u32 max_pages;
 	wait_queue_head_t idle;
@@ -282,7 +282,18 @@ struct sp_link_user {
 	void (*down)(struct sp_link_user *user, int error);
 };
 
-/* Memory of a slab: what one node owns in a group, or a replica of it. */
+/**
+ * struct sp_slab - memory of a slab: what one node owns in a group, or a
+ * replica of it
+ * @lay: what is in it
+ * @sdev: the device it is mapped for; NULL once it is unmapped
+ * @chunk_shift: size of a chunk, which is contiguous to the device
+ * @nchunks: how many
+ * @chunks: their first pages
+ * @dma: their addresses for the device
+ * @base: the row and the descriptors, contiguous
+ * @ring: each lane's ring, mapped twice back to back
+ */
 struct sp_slab {
 	struct sp_layout lay;
 	struct sp_device *sdev;
@@ -290,9 +301,8 @@ struct sp_slab {
 	u32 nchunks;
 	struct page **chunks;
 	u64 *dma;
-	u32 npages;
-	u8 *base;	/* the row and the descriptors, contiguous */
-	u8 **ring;	/* each lane's ring, mapped twice back to back */
+	u8 *base;
+	u8 **ring;
 };
 
 /* device.c */
@@ -300,6 +310,7 @@ int sp_fabric_init(const struct sp_fabric_upcalls *upcalls);
 void sp_fabric_exit(void);
 extern const struct sp_fabric_upcalls *sp_up;
 void sp_device_put(struct sp_device *sdev);
+void sp_device_object_gone(struct sp_device *sdev);
 struct sp_node *sp_node_get(struct net *net, const struct sp_addr *addr,
 			    u32 scope_id);
 void sp_node_user(struct sp_node *node);
@@ -351,6 +362,7 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 /* mr.c */
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			      const struct sp_layout *lay);
+void sp_slab_unmap(struct sp_slab *slab);
 void sp_slab_free(struct sp_slab *slab);
 struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);
 void sp_mr_revoke(struct ib_mr *mr);

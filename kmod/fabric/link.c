@@ -53,7 +53,7 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	INIT_WORK(&link->stop, sp_link_stop);
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
 	list_add_tail(&link->on_node, &node->links);
-	atomic_inc(&node->sdev->links);
+	atomic_inc(&node->sdev->objects);
 	queue_delayed_work(sp_wq, &link->beat, msecs_to_jiffies(SP_CONNECT_MS));
 	return link;
 }
@@ -66,9 +66,9 @@ static void sp_link_release(struct kref *ref)
 	/* The keys granted on it are gone: their holders held references. */
 	if (link->pd)
 		ib_dealloc_pd(link->pd);
+	/* The node keeps the device's memory until then. */
+	sp_device_object_gone(sdev);
 	sp_node_put(link->node);
-	if (atomic_dec_and_test(&sdev->links))
-		wake_up_all(&sdev->idle);
 	kfree(link);
 }
 

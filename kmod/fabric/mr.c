@@ -80,6 +80,7 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 		return ERR_PTR(-ENOMEM);
 	slab->lay = *lay;
 	slab->sdev = sdev;
+	atomic_inc(&sdev->objects);
 	slab->chunk_shift = max(SP_CHUNK_SHIFT, PAGE_SHIFT);
 	while (DIV_ROUND_UP_ULL(lay->size, sp_chunk_bytes(slab)) >=
 	       sdev->max_pages && slab->chunk_shift < SP_CHUNK_SHIFT_MAX)
@@ -149,6 +150,28 @@ err_free:
 }
 
 /**
+ * sp_slab_unmap() - let go of the device; what is in the slab can still be read
+ * @slab: the slab; no key to it is left and nothing posted reads it
+ *
+ * Context: may sleep.
+ */
+void sp_slab_unmap(struct sp_slab *slab)
+{
+	struct sp_device *sdev = slab->sdev;
+	u32 i;
+
+	if (!sdev)
+		return;
+	for (i = 0; slab->dma && i < slab->nchunks; i++)
+		if (slab->dma[i])
+			ib_dma_unmap_page(sdev->ib, slab->dma[i],
+					  sp_chunk_bytes(slab),
+					  DMA_BIDIRECTIONAL);
+	slab->sdev = NULL;
+	sp_device_object_gone(sdev);
+}
+
+/**
  * sp_slab_free() - free a slab
  * @slab: the slab; no key to it is left and nothing posted reads it
  *
@@ -159,19 +182,15 @@ void sp_slab_free(struct sp_slab *slab)
 	u32 pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
 	u32 i, k;
 
+	sp_slab_unmap(slab);
 	for (i = 0; slab->ring && i < slab->lay.lanes; i++)
 		if (slab->ring[i])
 			vunmap(slab->ring[i]);
 	if (slab->base)
 		vunmap(slab->base);
-	for (i = 0; slab->chunks && slab->dma && i < slab->nchunks; i++) {
-		if (slab->dma[i])
-			ib_dma_unmap_page(slab->sdev->ib, slab->dma[i],
-					  sp_chunk_bytes(slab),
-					  DMA_BIDIRECTIONAL);
+	for (i = 0; slab->chunks && i < slab->nchunks; i++)
 		for (k = 0; slab->chunks[i] && k < pages; k++)
 			__free_page(nth_page(slab->chunks[i], k));
-	}
 	kfree(slab->ring);
 	kvfree(slab->dma);
 	kvfree(slab->chunks);

@@ -236,6 +236,7 @@ int sp_observe_group_add(struct sp_group *g)
 		return ret;
 	}
 	sp_debugfs_group_add(g);
+	g->shown = true;
 	return 0;
 }
 
@@ -243,11 +244,14 @@ int sp_observe_group_add(struct sp_group *g)
  * sp_observe_group_del() - show a group no longer
  * @g: the group
  *
- * When it returns nobody reads any of its files. Context: sp_ctl is held, may
- * sleep.
+ * When it returns nobody reads any of its files. May be called again.
+ * Context: sp_ctl is held, may sleep.
  */
 void sp_observe_group_del(struct sp_group *g)
 {
+	if (!g->shown)
+		return;
+	g->shown = false;
 	sp_debugfs_group_del(g);
 	kobject_del(&g->kobj);
 	kobject_put(&g->kobj);
@@ -272,13 +276,15 @@ int sp_observe_node_add(struct sp_node *node)
 }
 
 /**
- * sp_observe_node_del() - show a node no longer; its groups are gone
+ * sp_observe_node_del() - show a node no longer; its groups are not shown
  * @node: the node
  *
- * Context: sp_ctl is held, may sleep.
+ * May be called again. Context: sp_ctl is held, may sleep.
  */
 void sp_observe_node_del(struct sp_node *node)
 {
+	if (!node->kobj)
+		return;
 	sp_debugfs_node_del(node);
 	kobject_put(node->kobj);
 	node->kobj = NULL;
