@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <linux/socket.h>
 #include <linux/spindle.h>
 
 static FILE *file(const char *path, const char *mode)

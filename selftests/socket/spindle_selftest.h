@@ -31,7 +31,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/socket.h>
 #include <linux/spindle.h>
 
 #define ST_UNUSED	__attribute__((unused))
