@@ -1,0 +1,323 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0
+"""Run the parts of the tests side by side, each within a bound, and sum them up."""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ET
+
+SELFTESTS = os.path.dirname(os.path.realpath(__file__))
+PROJECT = os.path.dirname(SELFTESTS)
+LOGS = os.path.join(PROJECT, 'build', 'check')
+VM = os.path.join(PROJECT, 'scripts', 'vm')
+BEAT = 30               # seconds between lines of progress
+GRACE = 60              # seconds for what is interrupted to put its guests away
+KERNEL_BOUND = 1800     # seconds to build or fetch one
+
+# In the order in which they are made: what others wait for first.
+KERNELS = ['debian-6.1', 'debian-6.12', 'uml', 'uml-debug', 'debug']
+FAILURES = ('failure', 'error')
+
+
+class Part:
+    """One run of pytest.
+
+    Parts of a lane run one after the other, lanes beside each other. What keeps no
+    time in a guest is polite: it takes what the guests leave of the processors.
+    """
+
+    def __init__(self, name, bound, kernels=(), lane='guests', path=None, env=None, quick=None,
+                 args=()):
+        self.name = name
+        self.bound = bound
+        self.kernels = list(kernels)
+        self.lane = lane
+        self.path = path or name
+        self.args = list(args)
+        self.env = env or {}
+        self.quick = quick              # what --quick changes in env; None: not part of it
+        self.process = None
+        self.state = 'waits'
+        self.results = []               # (kind, test, text)
+        self.log = os.path.join(LOGS, f'{name}.log')
+        self.xml = os.path.join(LOGS, f'{name}.xml')
+
+    def count(self, *kinds):
+        return sum(r[0] in kinds for r in self.results)
+
+
+PARTS = [
+    Part('build', 300, lane='host', quick={}),
+    Part('sim', 1200, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
+    Part('lint', 900, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
+    Part('harness', 600, ['uml']),
+    Part('kunit', 300, ['uml-debug'], quick={'SPINDLE_TEST_KERNEL': 'uml'}),
+    Part('guests', 1500, ['uml', 'uml-debug'],
+         quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_DOORBELLS': 'polled'}),
+    Part('guests_debug', 600, ['debug']),
+]
+
+
+class Check:
+    """All of it."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.start = time.monotonic()
+        self.made = {}                  # kernel: Event
+        self.lost = {}                  # kernel: why it could not be made
+        self.stopping = False
+        self.lock = threading.Lock()
+        self.running = set()            # processes
+
+    def say(self, text):
+        with self.lock:
+            print(f'check: {time.monotonic() - self.start:4.0f} s: {text}', flush=True)
+
+    def spawn(self, argv, log, env, polite):
+        """A process in a session of its own; with autogroups its niceness counts there only."""
+        if polite:
+            argv = ['sh', '-c', '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; '
+                    'exec nice -n 19 "$@"', 'sh', *argv]
+        with open(log, 'wb') as out:
+            with self.lock:
+                if self.stopping:
+                    return None
+                p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, cwd=PROJECT,
+                                     stderr=subprocess.STDOUT, start_new_session=True,
+                                     env={**os.environ, **env})
+                self.running.add(p)
+        return p
+
+    def reap(self, p, bound):
+        """Wait for it; true when it came to its end within the bound."""
+        try:
+            p.wait(bound)
+            return True
+        except subprocess.TimeoutExpired:
+            self.interrupt(p)
+            return False
+        finally:
+            self.running.discard(p)
+
+    @staticmethod
+    def interrupt(p):
+        """As ^C would, so that guests are put away; else as it must be."""
+        p.send_signal(signal.SIGINT)
+        try:
+            p.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+
+    def make_kernels(self, names):
+        for name in names:
+            began = time.monotonic()
+            log = os.path.join(LOGS, f'kernel-{name}.log')
+            p = self.spawn([VM, 'kernel', name], log, {}, polite=True)
+            if p is None or not self.reap(p, KERNEL_BOUND) or p.returncode:
+                self.lost[name] = tail(log)
+                self.say(f'kernel {name} could not be made, see {relative(log)}')
+            elif time.monotonic() - began > 3:
+                self.say(f'kernel {name} made in {time.monotonic() - began:.0f} s')
+            self.made[name].set()
+
+    def run_lane(self, parts):
+        for part in parts:
+            for name in part.kernels:
+                self.made[name].wait()
+            lost = [f'no kernel {n}\n{self.lost[n]}' for n in part.kernels if n in self.lost]
+            if lost:
+                part.results = [('error', part.name, '\n'.join(lost))]
+                part.state = 'done'
+            elif not self.stopping:
+                self.run_part(part)
+
+    def run_part(self, part):
+        for path in (part.log, part.xml):
+            if os.path.exists(path):
+                os.unlink(path)
+        began = time.monotonic()
+        self.say(f'{part.name} begins')
+        p = self.spawn(['/usr/bin/python3', '-B', '-m', 'pytest', '-v', '-p', 'no:cacheprovider',
+                        '--color=no', '--tb=short', f'--junitxml={part.xml}', '-o',
+                        'junit_logging=no', *part.args, os.path.join(SELFTESTS, part.path)],
+                       part.log, part.env, part.lane == 'host')
+        if p is None:
+            return
+        part.process, part.state = p, 'runs'
+        ended = self.reap(p, part.bound)
+        part.results = results_of(part)
+        if not ended:
+            part.results.append(('error', part.name, f'no end within {part.bound} s: {tail(part.log)}'))
+        elif p.returncode not in (0, 1) or not part.results:
+            part.results.append(('error', part.name, f'pytest: status {p.returncode}: {tail(part.log)}'))
+        part.state = 'done'
+        self.say(f'{part.name} ends after {time.monotonic() - began:.0f} s: {totals([part])}')
+
+    def beat(self):
+        """Say now and then what goes on."""
+        while not self.stopping:
+            time.sleep(BEAT)
+            going = [f'{p.name} ({done_so_far(p.log)} done)' for p in self.parts if p.state == 'runs']
+            making = [n for n, event in self.made.items() if not event.is_set()][:1]
+            if not self.stopping:
+                self.say('; '.join(going + [f'making kernel {n}' for n in making]) or 'nothing runs')
+
+    def stop(self):
+        """End what runs, all at once."""
+        with self.lock:
+            self.stopping = True
+            running = list(self.running)
+        threads = [threading.Thread(target=self.interrupt, args=[p]) for p in running]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def run(self):
+        wanted = {n for part in self.parts for n in part.kernels}
+        kernels = [n for n in KERNELS if n in wanted]
+        self.made = {n: threading.Event() for n in kernels}
+        lanes = {}
+        for part in self.parts:
+            lanes.setdefault(part.lane, []).append(part)
+        threads = [threading.Thread(target=self.make_kernels, args=[kernels], daemon=True)]
+        threads += [threading.Thread(target=self.run_lane, args=[lane], daemon=True)
+                    for lane in lanes.values()]
+        for thread in [*threads, threading.Thread(target=self.beat, daemon=True)]:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.stopping = True
+
+
+def relative(path):
+    return os.path.relpath(path, PROJECT)
+
+
+def tail(path, lines=15):
+    try:
+        with open(path, encoding='utf-8', errors='replace') as f:
+            return '\n'.join(f.read().splitlines()[-lines:])
+    except FileNotFoundError:
+        return ''
+
+
+VERDICT = re.compile(r'^(\S+::.*?) (PASSED|FAILED|SKIPPED|ERROR)\b.*', re.M)
+
+
+def verdicts(log):
+    """What pytest -v has said so far, for a run that left nothing better."""
+    try:
+        with open(log, encoding='utf-8', errors='replace') as f:
+            return VERDICT.findall(f.read())
+    except FileNotFoundError:
+        return []
+
+
+def done_so_far(log):
+    return len(verdicts(log))
+
+
+def results_of(part):
+    if not os.path.exists(part.xml):
+        kinds = {'PASSED': 'passed', 'FAILED': 'failure', 'SKIPPED': 'skipped', 'ERROR': 'error'}
+        return [(kinds[kind], test, '') for test, kind in verdicts(part.log)]
+    found = []
+    for case in ET.parse(part.xml).iter('testcase'):
+        name = f'{part.name}: {case.get("name")}'
+        marks = [e for e in case if e.tag in (*FAILURES, 'skipped')]
+        # a test that fails and whose guest then fails too is one
+        mark = next((e for e in marks if e.tag in FAILURES), marks[0] if marks else None)
+        if mark is None:
+            found.append(('passed', name, ''))
+        else:
+            found.append((mark.tag, name, mark.get('message') or mark.text or ''))
+    return found
+
+
+def totals(parts):
+    def count(*kinds):
+        return sum(part.count(*kinds) for part in parts)
+
+    return f'{count("passed")} passed, {count(*FAILURES)} failed, {count("skipped")} skipped'
+
+
+def summary(parts, interrupted):
+    for part in parts:
+        if part.state != 'done' and interrupted:
+            part.results.append(('error', part.name, 'interrupted'))
+        for kind, test, text in part.results:
+            lines = text.strip().splitlines()
+            if kind == 'skipped':
+                print(f'skipped: {test}: {lines[0] if lines else ""}')
+            elif kind in FAILURES:
+                print(f'FAILED: {test} (see {relative(part.log)})')
+                print(''.join(f'    {line[:200]}\n' for line in lines[:12]), end='')
+    print(totals(parts), flush=True)
+    failed = sum(part.count(*FAILURES) for part in parts)
+    passed = sum(part.count('passed') for part in parts)
+    return 0 if passed and not failed else 1
+
+
+def chosen():
+    names = [part.name for part in PARTS]
+    parser = argparse.ArgumentParser(prog='scripts/check', description='Run all tests.', epilog=(
+        'The last line says how many passed; the status is 0 when none failed and some passed. '
+        'Logs: build/check/.'))
+    parser.add_argument('--quick', action='store_true',
+                        help='minutes: fewer seeds, the fast kernel, one doorbell')
+    parser.add_argument('--only', action='append', choices=names, metavar='PART',
+                        help=f'this part, can be repeated: {", ".join(names)}')
+    parser.add_argument('--list', action='store_true', help='list the parts')
+    args = parser.parse_args()
+    parts = PARTS
+    if args.only:
+        parts = [part for part in parts if part.name in args.only]
+    elif args.quick:
+        parts = [part for part in parts if part.quick is not None]
+    if args.quick:
+        for part in parts:
+            part.env.update(part.quick or {})
+            kernel = part.env.get('SPINDLE_TEST_KERNEL')
+            if kernel:
+                part.kernels = [kernel]
+    if args.list:
+        for part in parts:
+            print(f'{part.name:14} at most {part.bound} s')
+        sys.exit(0)
+    return parts
+
+
+def main():
+    parts = chosen()
+    os.makedirs(LOGS, exist_ok=True)
+    check = Check(parts)
+
+    def interrupted(signum, frame):
+        raise KeyboardInterrupt
+
+    # one that was started in the background has SIGINT ignored, and so would its children
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, interrupted)
+    try:
+        check.run()
+    except KeyboardInterrupt:
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(sig, signal.SIG_IGN)
+        check.say('interrupted')
+        check.stop()
+        summary(parts, True)
+        return 130
+    return summary(parts, False)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
