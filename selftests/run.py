@@ -3,6 +3,7 @@
 """Run the parts of the tests side by side, each within a bound, and sum them up."""
 
 import argparse
+import contextlib
 import os
 import re
 import signal
@@ -83,8 +84,8 @@ class Check:
     def spawn(self, argv, log, env, polite):
         """A process in a session of its own; with autogroups its niceness counts there only."""
         if polite:
-            argv = ['sh', '-c', '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; '
-                    'exec nice -n 19 "$@"', 'sh', *argv]
+            argv = ['sh', '-c', '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; '
+                    'exec nice -n 5 "$@"', 'sh', *argv]
         with open(log, 'wb') as out:
             with self.lock:
                 if self.stopping:
@@ -110,18 +111,21 @@ class Check:
     def interrupt(p):
         """As ^C would, so that guests are put away; else as it must be."""
         p.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             p.wait(GRACE)
-        except subprocess.TimeoutExpired:
+        # what is left of its session; the keepers of guests have their own
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(p.pid, signal.SIGKILL)
-            p.wait()
+        p.wait()
 
     def make_kernels(self, names):
         for name in names:
             began = time.monotonic()
             log = os.path.join(LOGS, f'kernel-{name}.log')
             p = self.spawn([VM, 'kernel', name], log, {}, polite=True)
-            if p is None or not self.reap(p, KERNEL_BOUND) or p.returncode:
+            if p is None:
+                return
+            if not self.reap(p, KERNEL_BOUND) or p.returncode:
                 self.lost[name] = tail(log)
                 self.say(f'kernel {name} could not be made, see {relative(log)}')
             elif time.monotonic() - began > 3:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The module's KUnit suites, run once in a guest; each of their cases is one here."""
+"""The module's KUnit suites, run once in a guest; each of their cases is one here.
+
+SPINDLE_TEST_KERNEL chooses the kernel, one of those that have KUnit (default: uml-debug).
+"""
 
 import glob
 import os
@@ -14,6 +17,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 # pylint: disable=wrong-import-position,redefined-outer-name
 from vmlib import Cluster, KernelComplaint
 
+KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml-debug')
 RESULTS = '/sys/kernel/debug/kunit'
 
 
@@ -56,7 +60,7 @@ def verdicts():
     found = Verdicts()
     try:
         # the case itself tells of its failure
-        with Cluster(kernel='uml-debug', module=True, kunit=True,
+        with Cluster(kernel=KERNEL, module=True, kunit=True,
                      allow=[(r'not ok \d+', 'a case here')]) as c:
             for suite in c.run(0, ['ls', RESULTS], check=True).stdout.split():
                 found.take(suite, c.run(0, ['cat', f'{RESULTS}/{suite}/results'],
