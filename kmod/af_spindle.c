@@ -36,7 +36,7 @@ int sp_sockaddr_take(const struct sockaddr *sa, int len, struct sp_addr *addr,
 	const struct sockaddr_in *sin = (const void *)sa;
 	struct in6_addr in6;
 	u32 rank = 0;
-	u16 port;
+	bool port;	/* not zero, in whatever byte order */
 
 	BUILD_BUG_ON(sizeof(struct sockaddr_spindle) !=
 		     sizeof(struct sockaddr_in6));
