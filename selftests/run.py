@@ -76,6 +76,7 @@ class Check:
         self.stopping = False
         self.lock = threading.Lock()
         self.running = set()            # processes
+        self.lanes = []                 # threads
 
     def say(self, text):
         with self.lock:
@@ -125,7 +126,10 @@ class Check:
             p = self.spawn([VM, 'kernel', name], log, {}, polite=True)
             if p is None:
                 return
-            if not self.reap(p, KERNEL_BOUND) or p.returncode:
+            ended = self.reap(p, KERNEL_BOUND)
+            if self.stopping:
+                return
+            if not ended or p.returncode:
                 self.lost[name] = tail(log)
                 self.say(f'kernel {name} could not be made, see {relative(log)}')
             elif time.monotonic() - began > 3:
@@ -135,7 +139,9 @@ class Check:
     def run_lane(self, parts):
         for part in parts:
             for name in part.kernels:
-                self.made[name].wait()
+                while not self.made[name].wait(1):
+                    if self.stopping:
+                        return
             lost = [f'no kernel {n}\n{self.lost[n]}' for n in part.kernels if n in self.lost]
             if lost:
                 part.results = [('error', part.name, '\n'.join(lost))]
@@ -158,6 +164,8 @@ class Check:
         part.process, part.state = p, 'runs'
         ended = self.reap(p, part.bound)
         part.results = results_of(part)
+        if self.stopping:
+            return
         if not ended:
             part.results.append(('error', part.name, f'no end within {part.bound} s: {tail(part.log)}'))
         elif p.returncode not in (0, 1) or not part.results:
@@ -182,8 +190,8 @@ class Check:
         threads = [threading.Thread(target=self.interrupt, args=[p]) for p in running]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        for thread in [*threads, *self.lanes]:
+            thread.join(GRACE + 10)
 
     def run(self):
         wanted = {n for part in self.parts for n in part.kernels}
@@ -192,12 +200,12 @@ class Check:
         lanes = {}
         for part in self.parts:
             lanes.setdefault(part.lane, []).append(part)
-        threads = [threading.Thread(target=self.make_kernels, args=[kernels], daemon=True)]
-        threads += [threading.Thread(target=self.run_lane, args=[lane], daemon=True)
-                    for lane in lanes.values()]
-        for thread in [*threads, threading.Thread(target=self.beat, daemon=True)]:
+        self.lanes = [threading.Thread(target=self.run_lane, args=[lane], daemon=True)
+                      for lane in lanes.values()]
+        for thread in [threading.Thread(target=self.make_kernels, args=[kernels], daemon=True),
+                       threading.Thread(target=self.beat, daemon=True), *self.lanes]:
             thread.start()
-        for thread in threads:
+        for thread in self.lanes:
             thread.join()
         self.stopping = True
 
