@@ -4,6 +4,7 @@
  * without any lock of the control plane or the engine: see group.h for who
  * writes what.
  */
+#include <linux/memcontrol.h>
 #include <linux/net.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -571,6 +572,7 @@ static void sp_destruct(struct sock *sk)
 
 	mutex_destroy(&ss->tx_lock);
 	mutex_destroy(&ss->rx_lock);
+	mem_cgroup_put(ss->local.memcg);
 }
 
 static int sp_create(struct net *net, struct socket *sock, int protocol,

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
+#include "compat/compat.h"
 #include "engine.h"
 #include "group.h"
 #include "observe/observe.h"
@@ -228,50 +229,53 @@ static void sp_group_say_bye(struct sp_gpeer *gp, int error)
 }
 
 /*
- * Give back what can be given back. A key is revoked when its holder has said
- * bye, since a write with a dead key would break the link for all groups.
- * Returns true when no peer can reach us any more, nor our requests be resent,
- * and nothing here needs the device.
+ * A key is revoked when its holder has said bye, since a write with a dead key
+ * would break the link for all groups. Returns true when the peer cannot reach
+ * us any more, nor our requests be resent.
+ */
+static bool sp_group_reap_peer(struct sp_gpeer *gp)
+{
+	struct sp_link *link = gp->user.link;
+
+	if (link) {
+		switch (link->state) {
+		case SP_LINK_CONNECTING:
+			/* The peer is told when it is up. */
+			return false;
+		case SP_LINK_UP:
+			if (gp->mr && !gp->bye_heard)
+				return false;
+			if (sp_post_completed(link) != READ_ONCE(link->built))
+				return false;
+			break;
+		case SP_LINK_DOWN:
+			/* Until it is flushed: see sp_link_stop(). */
+			if (smp_load_acquire(&link->qp))
+				return false;
+			break;
+		}
+	}
+	if (gp->handle)
+		xa_erase(&sp_handles, gp->handle);
+	gp->handle = 0;
+	if (gp->mr)
+		sp_mr_revoke(gp->mr);
+	gp->mr = NULL;
+	sp_link_unuse(&gp->user);
+	return true;
+}
+
+/*
+ * Give back what can be given back. Returns true when nothing here needs any
+ * peer or the device any more.
  */
 static bool sp_group_reap(struct sp_group *g)
 {
 	bool done = true;
 	u32 i;
 
-	for (i = 0; g->peers && i < g->view.nnodes; i++) {
-		struct sp_gpeer *gp = &g->peers[i];
-		struct sp_link *link = gp->user.link;
-
-		if (!link)
-			continue;
-		switch (link->state) {
-		case SP_LINK_CONNECTING:
-			/* The peer is told when it is up. */
-			done = false;
-			continue;
-		case SP_LINK_UP:
-			if ((gp->mr && !gp->bye_heard) ||
-			    sp_post_completed(link) != READ_ONCE(link->built)) {
-				done = false;
-				continue;
-			}
-			break;
-		case SP_LINK_DOWN:
-			/* Until it is flushed: see sp_link_stop(). */
-			if (smp_load_acquire(&link->qp)) {
-				done = false;
-				continue;
-			}
-			break;
-		}
-		if (gp->handle)
-			xa_erase(&sp_handles, gp->handle);
-		gp->handle = 0;
-		if (gp->mr)
-			sp_mr_revoke(gp->mr);
-		gp->mr = NULL;
-		sp_link_unuse(&gp->user);
-	}
+	for (i = 0; g->peers && i < g->view.nnodes; i++)
+		done &= sp_group_reap_peer(&g->peers[i]);
 	if (!done)
 		return false;
 	/* The device may go; what was delivered stays readable. */
@@ -603,29 +607,17 @@ static void sp_group_peer_down(struct sp_link_user *user, int error)
 	sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
 }
 
-/**
- * sp_group_install() - make the memory of a view and exchange keys to it
- * @g: the group; its view has been ranked
- *
- * On failure the group fails. Context: sp_ctl is held, may sleep.
- */
-void sp_group_install(struct sp_group *g)
+/* Slabs for all nodes of the view, and the protocol's own memory. */
+static int sp_group_memory(struct sp_group *g)
 {
 	const struct sp_config *cfg = &g->config;
 	const struct sp_view *v = &g->view;
 	struct sp_layout lay;
-	int ret;
 	u32 i;
 
-	lockdep_assert_held(&sp_ctl);
-	ret = sp_view_find_node(v, &g->node->addr);
-	if (ret < 0)
-		goto fail;
-	g->self = ret;
-	ret = -ENOMEM;
 	g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL_ACCOUNT);
 	if (!g->peers)
-		goto fail;
+		return -ENOMEM;
 	for (i = 0; i < v->nnodes; i++) {
 		struct sp_gpeer *gp = &g->peers[i];
 		struct sp_slab *slab;
@@ -638,16 +630,40 @@ void sp_group_install(struct sp_group *g)
 		sp_layout_init(&lay, v->nodes[i].lanes, cfg->depth, cfg->window,
 			       1U << SP_CHUNK_SHIFT);
 		slab = sp_slab_alloc(g->node->sdev, &lay);
-		if (IS_ERR(slab)) {
-			ret = PTR_ERR(slab);
-			goto fail;
-		}
+		if (IS_ERR(slab))
+			return PTR_ERR(slab);
 		if (i == g->self)
 			g->slab = slab;
 		else
 			gp->slab = slab;
 	}
-	ret = sp_group_core(g);
+	return sp_group_core(g);
+}
+
+/**
+ * sp_group_install() - make the memory of a view and exchange keys to it
+ * @g: the group; its view has been ranked
+ *
+ * On failure the group fails. Context: sp_ctl is held, may sleep.
+ */
+void sp_group_install(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_local *payer;
+	struct mem_cgroup *old;
+	int ret;
+	u32 i;
+
+	lockdep_assert_held(&sp_ctl);
+	ret = sp_view_find_node(v, &g->node->addr);
+	if (ret < 0)
+		goto fail;
+	g->self = ret;
+	/* This may be a kernel thread: the member that came first pays. */
+	payer = list_first_entry(&g->locals, struct sp_local, on_group);
+	old = sp_charge_to(payer->memcg);
+	ret = sp_group_memory(g);
+	sp_charge_to(old);
 	if (ret)
 		goto fail;
 	for (i = 0; i < v->nnodes; i++) {

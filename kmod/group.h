@@ -57,6 +57,7 @@ struct sp_lane_tx {
  * @sk: the socket, to wake
  * @cookie: what this node calls the member
  * @flags: SP_MEMBER_*
+ * @memcg: who pays for the memory of the group; held from the first try to join
  * @group: the group it is in, set under sp_ctl by who takes it in
  * @rank: its rank in the view, ~0 before
  * @lane: its lane, NULL when it does not send or before the view
@@ -69,6 +70,7 @@ struct sp_local {
 	struct sock *sk;
 	u64 cookie;
 	u32 flags;
+	struct mem_cgroup *memcg;
 	struct sp_group *group;
 	u32 rank;
 	struct sp_lane_tx *lane;

@@ -2,6 +2,7 @@
 /* Socket options: making and joining groups, asking about them. */
 #include <linux/ctype.h>
 #include <linux/log2.h>
+#include <linux/memcontrol.h>
 #include <linux/sysctl.h>
 #include <linux/uidgid.h>
 #include <net/netns/generic.h>
@@ -139,6 +140,8 @@ static int sp_opt_begin(struct sp_sock *ss)
 		return -EDESTADDRREQ;
 	if (ss->group)
 		return -EISCONN;
+	if (!ss->local.memcg)
+		ss->local.memcg = get_mem_cgroup_from_mm(current->mm);
 	return 0;
 }
 

@@ -3,11 +3,32 @@
 #ifndef SPINDLE_COMPAT_H
 #define SPINDLE_COMPAT_H
 
+#include <linux/sched.h>
 #include <net/net_namespace.h>
 
 #ifndef HAVE_NET_SYSCTL_SZ
 #define register_net_sysctl_sz(net, path, table, size)	\
 	register_net_sysctl(net, path, table)
 #endif
+
+/**
+ * sp_charge_to() - charge what this task allocates with __GFP_ACCOUNT
+ * @memcg: to whom; NULL: to the task's own
+ *
+ * set_active_memcg() needs a symbol that modules do not get, for interrupts
+ * only. Context: task.
+ *
+ * Return: what to set it back to.
+ */
+static inline struct mem_cgroup *sp_charge_to(struct mem_cgroup *memcg)
+{
+	struct mem_cgroup *old = NULL;
+
+#ifdef CONFIG_MEMCG
+	old = current->active_memcg;
+	current->active_memcg = memcg;
+#endif
+	return old;
+}
 
 #endif /* SPINDLE_COMPAT_H */
