@@ -224,6 +224,7 @@ static void sp_group_say_bye(struct sp_gpeer *gp, int error)
 	if (gp->bye_said || !link || link->state != SP_LINK_UP)
 		return;
 	gp->bye_said = true;
+	gp->last = READ_ONCE(link->built);
 	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
 		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
 }
@@ -245,7 +246,8 @@ static bool sp_group_reap_peer(struct sp_gpeer *gp)
 		case SP_LINK_UP:
 			if (gp->mr && !gp->bye_heard)
 				return false;
-			if (sp_post_completed(link) != READ_ONCE(link->built))
+			/* Other groups go on: wait for what is ours. */
+			if (sp_post_completed(link) < gp->last)
 				return false;
 			break;
 		case SP_LINK_DOWN:

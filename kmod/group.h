@@ -96,6 +96,7 @@ struct sp_local {
  * @key_heard: it has told us
  * @bye_said: it was told that we write nothing more
  * @bye_heard: it has told us
+ * @last: what the link must have completed before nothing of ours is resent
  */
 struct sp_gpeer {
 	struct sp_group *g;
@@ -113,6 +114,7 @@ struct sp_gpeer {
 	bool key_heard;
 	bool bye_said;
 	bool bye_heard;
+	u64 last;
 };
 
 /* A node that has members in a view that forms here. */
