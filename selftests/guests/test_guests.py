@@ -44,14 +44,14 @@ def build():
     subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', 'socket')], check=True)
 
 
-def tests_of(program):
+def names_of(program):
     done = subprocess.run([os.path.join(BIN, program), '--list'], check=True, text=True,
                           stdout=subprocess.PIPE)
     return done.stdout.split()
 
 
 build()
-CASES = [(program, name) for program in PROGRAMS for name in tests_of(program)]
+CASES = [(program, name) for program in PROGRAMS for name in names_of(program)]
 
 
 # One guest with many addresses, for the C programs
