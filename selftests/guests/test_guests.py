@@ -529,6 +529,28 @@ def test_sysfs_across_guests(trio):
         p.wait(30)
 
 
+def test_example_of_the_readme(trio):
+    """It is run as it stands there."""
+    with open(os.path.join(PROJECT, 'README.md'), encoding='utf-8') as f:
+        code = re.search(r'```python\n(.*?)```', f.read(), re.S)[1]
+    path = os.path.join(trio.out, 'chat.py')
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write(code)
+    said, first = [], trio.env(0)['SPINDLE_ADDR']
+    for i in range(3):
+        talk = f'printf "hello from {i}\\nbye\\n" | /usr/bin/python3 {path} '
+        if i:
+            talk = f'until {talk} $SPINDLE_ADDR {first}; do sleep 0.1; done'
+        else:
+            talk += first
+        said.append(trio.start(i, talk))
+    for p in said:
+        assert p.wait(60 * SCALE) == 0, p.stderr
+    assert said[0].stdout == said[1].stdout == said[2].stdout
+    assert sorted(line.split(' ', 1)[1] for line in said[0].stdout.splitlines()) == \
+        ['bye'] * 3 + [f'hello from {i}' for i in range(3)]
+
+
 def test_demo_order_without_guests_left_over():
     """The demo, on the fast kernel: one order, status 0, nothing of it left."""
     before = set(os.listdir('/tmp'))
