@@ -34,15 +34,15 @@ class Part:
     """
 
     def __init__(self, name, bound, kernels=(), lane='guests', path=None, env=None, quick=None,
-                 args=()):
+                 full=False):
         self.name = name
         self.bound = bound
         self.kernels = list(kernels)
         self.lane = lane
         self.path = path or name
-        self.args = list(args)
         self.env = env or {}
         self.quick = quick              # what --quick changes in env; None: not part of it
+        self.full = full                # only with --full, or when named
         self.process = None
         self.state = 'waits'
         self.results = []               # (kind, test, text)
@@ -61,7 +61,9 @@ PARTS = [
     Part('kunit', 300, ['uml-debug'], quick={'SPINDLE_TEST_KERNEL': 'uml'}),
     Part('guests', 1500, ['uml', 'uml-debug'],
          quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_DOORBELLS': 'polled'}),
-    Part('guests_debug', 600, ['debug']),
+    Part('guests_x86', 900, ['debian-6.1', 'debian-6.12', 'debug']),
+    Part('guests_debian', 3000, ['debian-6.1', 'uml'], path='guests', full=True,
+         env={'SPINDLE_TEST_KERNEL': 'debian-6.1'}),
 ]
 
 
@@ -157,7 +159,7 @@ class Check:
         self.say(f'{part.name} begins')
         p = self.spawn(['/usr/bin/python3', '-B', '-m', 'pytest', '-v', '-p', 'no:cacheprovider',
                         '--color=no', '--tb=short', f'--junitxml={part.xml}', '-o',
-                        'junit_logging=no', *part.args, os.path.join(SELFTESTS, part.path)],
+                        'junit_logging=no', os.path.join(SELFTESTS, part.path)],
                        part.log, part.env, part.lane == 'host')
         if p is None:
             return
@@ -286,15 +288,18 @@ def chosen():
         'Logs: build/check/.'))
     parser.add_argument('--quick', action='store_true',
                         help='minutes: fewer seeds, the fast kernel, one doorbell')
+    parser.add_argument('--full', action='store_true',
+                        help='also every guest test again on Debian\'s kernel, emulated')
     parser.add_argument('--only', action='append', choices=names, metavar='PART',
                         help=f'this part, can be repeated: {", ".join(names)}')
     parser.add_argument('--list', action='store_true', help='list the parts')
     args = parser.parse_args()
-    parts = PARTS
     if args.only:
-        parts = [part for part in parts if part.name in args.only]
+        parts = [part for part in PARTS if part.name in args.only]
     elif args.quick:
-        parts = [part for part in parts if part.quick is not None]
+        parts = [part for part in PARTS if part.quick is not None]
+    else:
+        parts = [part for part in PARTS if args.full or not part.full]
     if args.quick:
         for part in parts:
             part.env.update(part.quick or {})
