@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -169,9 +170,11 @@ class Check:
         if self.stopping:
             return
         if not ended:
-            part.results.append(('error', part.name, f'no end within {part.bound} s: {tail(part.log)}'))
+            part.results.append(('error', part.name, f'no end within {part.bound} s, '
+                                 f'in {unfinished(part.log)}\n{tail(part.log)}'))
         elif p.returncode not in (0, 1) or not part.results:
-            part.results.append(('error', part.name, f'pytest: status {p.returncode}: {tail(part.log)}'))
+            part.results.append(('error', part.name, f'pytest: status {p.returncode}\n'
+                                 f'{tail(part.log)}'))
         part.state = 'done'
         self.say(f'{part.name} ends after {time.monotonic() - began:.0f} s: {totals([part])}')
 
@@ -216,12 +219,16 @@ def relative(path):
     return os.path.relpath(path, PROJECT)
 
 
-def tail(path, lines=15):
+def text_of(path):
     try:
         with open(path, encoding='utf-8', errors='replace') as f:
-            return '\n'.join(f.read().splitlines()[-lines:])
+            return f.read()
     except FileNotFoundError:
         return ''
+
+
+def tail(path, lines=15):
+    return '\n'.join(text_of(path).splitlines()[-lines:])
 
 
 VERDICT = re.compile(r'^(\S+::.*?) (PASSED|FAILED|SKIPPED|ERROR)\b.*', re.M)
@@ -229,11 +236,14 @@ VERDICT = re.compile(r'^(\S+::.*?) (PASSED|FAILED|SKIPPED|ERROR)\b.*', re.M)
 
 def verdicts(log):
     """What pytest -v has said so far, for a run that left nothing better."""
-    try:
-        with open(log, encoding='utf-8', errors='replace') as f:
-            return VERDICT.findall(f.read())
-    except FileNotFoundError:
-        return []
+    return VERDICT.findall(text_of(log))
+
+
+def unfinished(log):
+    """The test that ran when all ended."""
+    begun = [line for line in text_of(log).splitlines()
+             if re.match(r'\S+::', line) and not VERDICT.match(line)]
+    return begun[-1].strip() if begun else 'no test'
 
 
 def done_so_far(log):
@@ -289,7 +299,7 @@ def chosen():
     parser.add_argument('--quick', action='store_true',
                         help='minutes: fewer seeds, the fast kernel, one doorbell')
     parser.add_argument('--full', action='store_true',
-                        help='also every guest test again on Debian\'s kernel, emulated')
+                        help="also every guest test again on Debian's kernel, emulated")
     parser.add_argument('--only', action='append', choices=names, metavar='PART',
                         help=f'this part, can be repeated: {", ".join(names)}')
     parser.add_argument('--list', action='store_true', help='list the parts')
@@ -316,6 +326,13 @@ def chosen():
 def main():
     parts = chosen()
     os.makedirs(LOGS, exist_ok=True)
+    # held until the end
+    lock = os.open(os.path.join(LOGS, 'lock'), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print('check: another one runs in this checkout', file=sys.stderr)
+        return 1
     check = Check(parts)
 
     def interrupted(signum, frame):
