@@ -182,10 +182,12 @@ class Check:
         """Say now and then what goes on."""
         while not self.stopping:
             time.sleep(BEAT)
-            going = [f'{p.name} ({done_so_far(p.log)} done)' for p in self.parts if p.state == 'runs']
+            going = [f'{p.name} ({len(verdicts(p.log))} done)' for p in self.parts
+                     if p.state == 'runs']
             making = [n for n, event in self.made.items() if not event.is_set()][:1]
+            going += [f'making kernel {n}' for n in making]
             if not self.stopping:
-                self.say('; '.join(going + [f'making kernel {n}' for n in making]) or 'nothing runs')
+                self.say('; '.join(going) or 'nothing runs')
 
     def stop(self):
         """End what runs, all at once."""
@@ -244,10 +246,6 @@ def unfinished(log):
     begun = [line for line in text_of(log).splitlines()
              if re.match(r'\S+::', line) and not VERDICT.match(line)]
     return begun[-1].strip() if begun else 'no test'
-
-
-def done_so_far(log):
-    return len(verdicts(log))
 
 
 def results_of(part):
