@@ -334,6 +334,35 @@ TEST(bind_same_address_again)
 	expect_name(fds[2], st_addr(0));
 }
 
+/* The first sockets of a node, at the same moment; then its last ones. */
+TEST(bind_same_address_at_once)
+{
+	unsigned int *ready = mmap(NULL, sizeof(*ready), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int i, round;
+	pid_t pid[4];
+	int status;
+
+	CHECK(ready != MAP_FAILED);
+	for (i = 0; i < ARRAY_SIZE(pid); i++) {
+		pid[i] = CHECK_OK(fork());
+		if (pid[i])
+			continue;
+		for (round = 1; round <= 100; round++) {
+			__atomic_add_fetch(ready, 1, __ATOMIC_ACQ_REL);
+			while (__atomic_load_n(ready, __ATOMIC_ACQUIRE) < round * ARRAY_SIZE(pid))
+				sched_yield();
+			close(st_bound(0));
+		}
+		_exit(0);
+	}
+	/* whichever ends first: after a failure the others wait for ever */
+	for (i = 0; i < ARRAY_SIZE(pid); i++) {
+		CHECK_OK(waitpid(-1, &status, 0));
+		CHECK_EQ(status, 0);
+	}
+}
+
 TEST(bind_foreign_address)
 {
 	static const char *const foreign[] = {
