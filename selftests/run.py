@@ -252,17 +252,18 @@ def results_of(part):
     if not os.path.exists(part.xml):
         kinds = {'PASSED': 'passed', 'FAILED': 'failure', 'SKIPPED': 'skipped', 'ERROR': 'error'}
         return [(kinds[kind], test, '') for test, kind in verdicts(part.log)]
-    found = []
+    found = {}
     for case in ET.parse(part.xml).iter('testcase'):
         name = f'{part.name}: {case.get("name")}'
-        marks = [e for e in case if e.tag in (*FAILURES, 'skipped')]
-        # a test that fails and whose guest then fails too is one
-        mark = next((e for e in marks if e.tag in FAILURES), marks[0] if marks else None)
-        if mark is None:
-            found.append(('passed', name, ''))
-        else:
-            found.append((mark.tag, name, mark.get('message') or mark.text or ''))
-    return found
+        # one whose guest fails at the end too is there twice
+        key = (case.get('classname'), name)
+        kind, text = found.get(key, ('passed', ''))
+        for mark in case:
+            if mark.tag in FAILURES or (mark.tag == 'skipped' and kind == 'passed'):
+                kind = mark.tag
+                text += (mark.get('message') or mark.text or '') + '\n'
+        found[key] = (kind, text)
+    return [(kind, name, text) for (_, name), (kind, text) in found.items()]
 
 
 def totals(parts):
@@ -273,6 +274,7 @@ def totals(parts):
 
 
 def summary(parts, interrupted):
+    told = 0
     for part in parts:
         if part.state != 'done' and interrupted:
             part.results.append(('error', part.name, 'interrupted'))
@@ -282,7 +284,9 @@ def summary(parts, interrupted):
                 print(f'skipped: {test}: {lines[0] if lines else ""}')
             elif kind in FAILURES:
                 print(f'FAILED: {test} (see {relative(part.log)})')
-                print(''.join(f'    {line[:200]}\n' for line in lines[:12]), end='')
+                told += 1
+                most = 12 if told <= 20 else 1
+                print(''.join(f'    {line[:200]}\n' for line in lines[:most]), end='')
     print(totals(parts), flush=True)
     failed = sum(part.count(*FAILURES) for part in parts)
     passed = sum(part.count('passed') for part in parts)
