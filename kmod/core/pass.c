@@ -270,8 +270,12 @@ static int sp_pass_wake(struct sp_core *c, u32 node)
 	if (sp_cell_get(&p->row[SP_CELL_SLEEP], c->order.epoch, &epoch) &&
 	    sp_wake_due(epoch, &woken)) {
 		ret = c->ops->post_wake(c, node);
+		if (ret == -EAGAIN) {
+			c->unposted = true;
+			return 0;
+		}
 		if (ret)
-			return ret == -EAGAIN ? 0 : ret;
+			return ret;
 		p->woken = woken;
 	}
 	p->check = p->recheck > p->landed ? p->recheck : 0;
