@@ -128,6 +128,9 @@ static int sp_bind(struct socket *sock, struct sockaddr *sa, int len)
 	ret = sp_sockaddr_take(sa, len, &addr, &scope_id);
 	if (ret)
 		return ret;
+	/* It opens the host to others' requests. */
+	if (!sp_may_join(sock_net(sk)))
+		return -EPERM;
 	lock_sock(sk);
 	if (ss->node) {
 		ret = -EINVAL;
@@ -243,6 +246,8 @@ static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
 	int __ret;							\
 									\
 	add_wait_queue(sk_sleep(sk), &__wait);				\
+	/* Pairs with skwq_has_sleeper() of who changes what we test. */ \
+	smp_mb();							\
 	for (;;) {							\
 		__ret = (ready);					\
 		if (__ret != -EAGAIN || !(timeo))			\
@@ -405,6 +410,9 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	}
 
 	ret = sp_rx_copy(ss, g, log, msg, size, flags);
+	/* Since then nothing is kept for us: it may be another message's. */
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		ret = 0;
 	if (ret >= 0 && !(flags & MSG_PEEK)) {
 		WRITE_ONCE(ss->received, ss->received + 1);
 		/* G in group.h: the copy is done, the space may be reused. */
@@ -604,6 +612,7 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	mutex_init(&ss->tx_lock);
 	mutex_init(&ss->rx_lock);
 	ss->recvinfo = false;
+	ss->joining = false;
 	ss->sent = 0;
 	ss->received = 0;
 	return 0;
@@ -650,7 +659,7 @@ int sp_family_register(unsigned int wanted)
 		pr_err("spindle: socket family %u is taken; load with family=0 for another\n",
 		       wanted);
 	else
-		pr_err("spindle: socket families 18, 13 and 22 are all taken\n");
+		pr_err("spindle: every socket family to borrow is taken: 18, 13, 22\n");
 	proto_unregister(&sp_proto);
 	return ret;
 }

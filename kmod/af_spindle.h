@@ -13,6 +13,7 @@
  * @local: the member it is, once it has joined
  * @node: what it is bound to; set once, under lock_sock (release)
  * @group: what it has joined; set once, under lock_sock (release)
+ * @joining: it waits to be taken into a group; under lock_sock
  * @tx_lock: one sender copies at a time. Not held while it waits for room
  * @rx_lock: one reader copies at a time. Not held while it waits for messages
  * @recvinfo: SPINDLE_RECVINFO is on
@@ -24,6 +25,7 @@ struct sp_sock {
 	struct sp_local local;
 	struct sp_node *node;
 	struct sp_group *group;
+	bool joining;
 	struct mutex tx_lock;
 	struct mutex rx_lock;
 	bool recvinfo;
@@ -55,6 +57,7 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);
 int sp_getsockopt(struct socket *sock, int level, int optname,
 		  char __user *optval, int __user *optlen);
+bool sp_may_join(struct net *net);
 int sp_opts_init(void);
 void sp_opts_exit(void);
 

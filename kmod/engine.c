@@ -86,7 +86,12 @@ static bool sp_engine_pass(struct sp_group *g)
 	if (did & (SP_DID_DELIVER | SP_DID_FREE))
 		sp_group_wake_members(g, did & SP_DID_DELIVER,
 				      did & SP_DID_FREE);
-	if (did & SP_DID_CLOSE) {
+	/*
+	 * The end. Members may leave from now on, so the peers must have been
+	 * told that all was received here.
+	 */
+	if (!g->closing && g->core.order.fins == g->core.order.nlanes &&
+	    !g->core.unposted) {
 		WRITE_ONCE(g->closing, true);
 		queue_work(sp_wq, &g->event);
 	}

@@ -5,7 +5,7 @@
  *
  * Everything here runs under sp_ctl but for what says otherwise.
  */
-#include <linux/random.h>
+#include <linux/memcontrol.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
@@ -22,6 +22,8 @@ DEFINE_XARRAY_ALLOC1(sp_handles);
 
 static void sp_group_event(struct work_struct *work);
 static void sp_group_linger(struct work_struct *work);
+static void sp_group_make(struct work_struct *work);
+static void sp_group_grants(struct work_struct *work);
 
 /**
  * sp_group_alloc() - make a group on a node
@@ -54,6 +56,8 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	INIT_LIST_HEAD(&g->locals);
 	INIT_WORK(&g->event, sp_group_event);
 	INIT_DELAYED_WORK(&g->linger, sp_group_linger);
+	INIT_WORK(&g->make, sp_group_make);
+	INIT_DELAYED_WORK(&g->grants, sp_group_grants);
 	sp_view_init(&g->view, config->members, config->senders);
 
 	ret = sp_observe_group_add(g);
@@ -72,6 +76,7 @@ static void sp_group_release(struct kref *ref)
 	struct sp_group *g = container_of(ref, struct sp_group, ref);
 	u32 i;
 
+	mem_cgroup_put(g->memcg);
 	for (i = 0; g->peers && i < g->view.nnodes; i++)
 		if (g->peers[i].slab)
 			sp_slab_free(g->peers[i].slab);
@@ -148,11 +153,8 @@ struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
  */
 void sp_group_kick(struct sp_group *g)
 {
-	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
-
 	atomic_set(&g->kick, 1);
-	if (engine)
-		sp_engine_kick(engine);
+	sp_up->progress(g->node->sdev);
 }
 
 /**
@@ -276,6 +278,8 @@ static bool sp_group_reap(struct sp_group *g)
 	bool done = true;
 	u32 i;
 
+	if (g->making)
+		return false;
 	for (i = 0; g->peers && i < g->view.nnodes; i++)
 		done &= sp_group_reap_peer(&g->peers[i]);
 	if (!done)
@@ -289,14 +293,23 @@ static bool sp_group_reap(struct sp_group *g)
 	return true;
 }
 
-/* No local member is left, or it has failed: say so, then reap. */
-static void sp_group_end(struct sp_group *g, int error)
+/**
+ * sp_group_end() - a group is at its end here: say so, then give all back
+ * @g: the group: failed, or without a member here, or closed on a device that
+ *	goes away
+ * @error: what it failed with, or 0
+ *
+ * Once is enough, more does no harm. Context: sp_ctl is held.
+ */
+void sp_group_end(struct sp_group *g, int error)
 {
 	u32 i;
 
+	lockdep_assert_held(&sp_ctl);
 	if (g->ending)
 		return;
 	g->ending = true;
+	sp_engine_del(g->node->sdev->engine, g);
 	sp_member_release(g, error);
 	for (i = 0; g->peers && i < g->view.nnodes; i++)
 		sp_group_say_bye(&g->peers[i], error);
@@ -314,7 +327,7 @@ static void sp_group_linger(struct work_struct *work)
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
 	if (!done && ++g->lingered == SP_REAP_TRIES) {
-		for (i = 0; i < g->view.nnodes; i++) {
+		for (i = 0; g->peers && i < g->view.nnodes; i++) {
 			struct sp_link *link = g->peers[i].user.link;
 
 			if (!link || link->state == SP_LINK_DOWN)
@@ -359,6 +372,8 @@ void sp_group_fail(struct sp_group *g, int error)
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state == SP_VIEW_FAILED || g->view.state == SP_VIEW_CLOSED)
 		return;
+	/* What is published from here on would come after the error. */
+	sp_engine_del(g->node->sdev->engine, g);
 	g->error = error;
 	/* C in group.h: who sees the state sees the error. */
 	smp_wmb();
@@ -366,7 +381,6 @@ void sp_group_fail(struct sp_group *g, int error)
 		return;
 	pr_info_ratelimited("spindle: %s: group %s failed: error %d\n",
 			    g->node->name, g->name, error);
-	sp_engine_del(g->node->sdev->engine, g);
 	list_for_each_entry(local, &g->locals, on_group) {
 		WRITE_ONCE(local->sk->sk_err, -error);
 		sk_error_report(local->sk);
@@ -428,7 +442,6 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 	if (list_empty(&g->locals)) {
 		/* A new group of this name may be made now. */
 		sp_observe_group_del(g);
-		sp_engine_del(engine, g);
 		if (g->ending)
 			mod_delayed_work(sp_wq, &g->linger, 0);
 		else
@@ -554,24 +567,16 @@ static int sp_group_grant(struct sp_gpeer *gp)
 {
 	struct sp_group *g = gp->g;
 	struct sp_msg_key key = { .gid = g->gid, .view = g->view.id };
-	int tries = 100;
+	struct ib_mr *mr;
 	int ret;
 
-	for (;;) {
-		gp->mr = sp_mr_grant(gp->user.link, gp->slab);
-		if (gp->mr != ERR_PTR(-EAGAIN) || !tries--)
-			break;
-		/* Completions that make room do not need sp_ctl. */
-		usleep_range(1000, 2000);
-	}
-	if (IS_ERR(gp->mr)) {
-		ret = PTR_ERR(gp->mr);
-		gp->mr = NULL;
-		return ret;
-	}
-	key.iova = gp->mr->iova;
+	mr = sp_mr_grant(gp->user.link, gp->slab);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	gp->mr = mr;
+	key.iova = mr->iova;
 	key.size = gp->slab->lay.size;
-	key.rkey = gp->mr->rkey;
+	key.rkey = mr->rkey;
 	key.handle = gp->handle;
 	key.flags = g->node->sdev->polled ? SP_KEY_POLLED : 0;
 	ret = sp_link_say(gp->user.link, &key.hdr, SP_MSG_KEY, sizeof(key));
@@ -583,17 +588,42 @@ static int sp_group_grant(struct sp_gpeer *gp)
 static void sp_group_peer_up(struct sp_link_user *user)
 {
 	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
+	struct sp_group *g = gp->g;
 	int ret;
 
-	if (gp->g->ending)
-		sp_group_say_bye(gp, gp->g->error);
-	if (gp->g->view.state != SP_VIEW_FORMING || gp->key_said)
+	if (g->ending)
+		sp_group_say_bye(gp, g->error);
+	if (g->view.state != SP_VIEW_FORMING || gp->key_said)
 		return;
 	ret = sp_group_grant(gp);
-	if (ret)
-		sp_group_fail(gp->g, ret);
-	else
-		sp_group_activate(gp->g);
+	if (ret == -EAGAIN) {
+		/* The send queue is full: other groups are at work. */
+		kref_get(&g->ref);
+		if (!queue_delayed_work(sp_wq, &g->grants,
+					msecs_to_jiffies(SP_REAP_MS)))
+			sp_group_put(g);
+	} else if (ret) {
+		sp_group_fail(g, ret);
+	} else {
+		sp_group_activate(g);
+	}
+}
+
+static void sp_group_grants(struct work_struct *work)
+{
+	struct sp_group *g = container_of(to_delayed_work(work),
+					  struct sp_group, grants);
+	u32 i;
+
+	mutex_lock(&sp_ctl);
+	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
+		struct sp_link *link = g->peers[i].user.link;
+
+		if (link && link->state == SP_LINK_UP)
+			sp_group_peer_up(&g->peers[i].user);
+	}
+	mutex_unlock(&sp_ctl);
+	sp_group_put(g);
 }
 
 static void sp_group_peer_down(struct sp_link_user *user, int error)
@@ -617,18 +647,9 @@ static int sp_group_memory(struct sp_group *g)
 	struct sp_layout lay;
 	u32 i;
 
-	g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL_ACCOUNT);
-	if (!g->peers)
-		return -ENOMEM;
 	for (i = 0; i < v->nnodes; i++) {
-		struct sp_gpeer *gp = &g->peers[i];
 		struct sp_slab *slab;
 
-		gp->g = g;
-		gp->rank = i;
-		INIT_LIST_HEAD(&gp->user.on_link);
-		gp->user.up = sp_group_peer_up;
-		gp->user.down = sp_group_peer_down;
 		sp_layout_init(&lay, v->nodes[i].lanes, cfg->depth, cfg->window,
 			       1U << SP_CHUNK_SHIFT);
 		slab = sp_slab_alloc(g->node->sdev, &lay);
@@ -637,44 +658,25 @@ static int sp_group_memory(struct sp_group *g)
 		if (i == g->self)
 			g->slab = slab;
 		else
-			gp->slab = slab;
+			g->peers[i].slab = slab;
 	}
 	return sp_group_core(g);
 }
 
-/**
- * sp_group_install() - make the memory of a view and exchange keys to it
- * @g: the group; its view has been ranked
- *
- * On failure the group fails. Context: sp_ctl is held, may sleep.
- */
-void sp_group_install(struct sp_group *g)
+/* The memory is there: let peers find theirs, and ask for ours in theirs. */
+static int sp_group_connect(struct sp_group *g)
 {
 	const struct sp_view *v = &g->view;
-	struct sp_local *payer;
-	struct mem_cgroup *old;
 	int ret;
 	u32 i;
 
-	lockdep_assert_held(&sp_ctl);
-	ret = sp_view_find_node(v, &g->node->addr);
-	if (ret < 0)
-		goto fail;
-	g->self = ret;
-	/* This may be a kernel thread: the member that came first pays. */
-	payer = list_first_entry(&g->locals, struct sp_local, on_group);
-	old = sp_charge_to(payer->memcg);
-	ret = sp_group_memory(g);
-	sp_charge_to(old);
-	if (ret)
-		goto fail;
 	for (i = 0; i < v->nnodes; i++) {
 		if (i == g->self)
 			continue;
 		ret = xa_alloc(&sp_handles, &g->peers[i].handle, &g->peers[i],
 			       xa_limit_31b, GFP_KERNEL);
 		if (ret)
-			goto fail;
+			return ret;
 	}
 	g->ready = true;
 	for (i = 0; i < v->nnodes && v->state == SP_VIEW_FORMING; i++) {
@@ -683,19 +685,82 @@ void sp_group_install(struct sp_group *g)
 		ret = sp_link_use(g->node, &v->nodes[i].addr,
 				  &g->peers[i].user);
 		if (ret)
-			goto fail;
+			return ret;
 	}
+	if (g->ending)
+		return 0;
 	/* From here on the peers' links tell what becomes of them. */
-	if (!g->ending)
-		sp_member_release(g, 0);
+	sp_member_release(g, 0);
 	sp_member_early(g);
 	sp_group_activate(g);
-	return;
+	return 0;
+}
 
-fail:
-	pr_warn_ratelimited("spindle: %s: group %s: its view cannot be installed: error %d\n",
-			    g->node->name, g->name, ret);
-	sp_group_fail(g, ret);
+/*
+ * Much memory is made without sp_ctl, which others wait for. Until @making is
+ * false again nobody else touches what this makes.
+ */
+static void sp_group_make(struct work_struct *work)
+{
+	struct sp_group *g = container_of(work, struct sp_group, make);
+	struct mem_cgroup *old;
+	int ret;
+
+	old = sp_charge_to(g->memcg);
+	ret = sp_group_memory(g);
+	sp_charge_to(old);
+
+	mutex_lock(&sp_ctl);
+	g->making = false;
+	if (!ret && !g->ending)
+		ret = sp_group_connect(g);
+	if (ret) {
+		pr_warn_ratelimited("spindle: %s: group %s: its view cannot be installed: error %d\n",
+				    g->node->name, g->name, ret);
+		sp_group_fail(g, ret);
+	}
+	mutex_unlock(&sp_ctl);
+	sp_group_put(g);
+}
+
+/**
+ * sp_group_install() - make the memory of a view and exchange keys to it
+ * @g: the group; its view has been ranked
+ *
+ * On failure, now or later, the group fails. Context: sp_ctl is held, may
+ * sleep.
+ */
+void sp_group_install(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_local *payer;
+	int self;
+	u32 i;
+
+	lockdep_assert_held(&sp_ctl);
+	self = sp_view_find_node(v, &g->node->addr);
+	if (self >= 0)
+		g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL);
+	if (!g->peers) {
+		sp_group_fail(g, self < 0 ? -EPROTO : -ENOMEM);
+		return;
+	}
+	g->self = self;
+	for (i = 0; i < v->nnodes; i++) {
+		struct sp_gpeer *gp = &g->peers[i];
+
+		gp->g = g;
+		gp->rank = i;
+		INIT_LIST_HEAD(&gp->user.on_link);
+		gp->user.up = sp_group_peer_up;
+		gp->user.down = sp_group_peer_down;
+	}
+	/* The work is a kernel thread's: the member that came first pays. */
+	payer = list_first_entry(&g->locals, struct sp_local, on_group);
+	g->memcg = sp_memcg_get(payer->memcg);
+	g->making = true;
+	kref_get(&g->ref);
+	queue_work(sp_wq, &g->make);
 }
 
 /**
@@ -743,6 +808,9 @@ void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
 {
 	int rank = sp_view_find_node(&g->view, from);
 
+	/* Strangers have no say. Before there are ranks only one peer counts. */
+	if (rank < 0 && (g->view.id || sp_addr_cmp(from, &g->coordinator)))
+		return;
 	if (rank >= 0 && g->peers && rank != g->self)
 		g->peers[rank].bye_heard = true;
 	if (g->view.state == SP_VIEW_FORMING ||

@@ -167,7 +167,11 @@ struct sp_counters {
  * @faulty: errno of a pass, handled by @event
  * @closing: a pass has delivered the last message
  * @event: handles these under sp_ctl
- * @ready: the memory of the view is there
+ * @memcg: who pays for the memory of the view; held
+ * @make: makes that memory
+ * @making: it is at work; under sp_ctl
+ * @grants: grants again what found no room in a send queue
+ * @ready: the memory of the view is there, and peers may be told of it
  * @lingered: looks taken at the group since it began to end
  * @ending: no local member is left, or it has failed; keys go back as the
  *	peers say bye
@@ -203,6 +207,10 @@ struct sp_group {
 	int faulty;
 	bool closing;
 	struct work_struct event;
+	struct mem_cgroup *memcg;
+	struct work_struct make;
+	bool making;
+	struct delayed_work grants;
 	bool ready;
 	u32 lingered;
 	bool ending;
@@ -256,6 +264,7 @@ void sp_group_attach(struct sp_group *g, struct sp_local *local);
 void sp_group_detach(struct sp_group *g, struct sp_local *local);
 void sp_group_install(struct sp_group *g);
 void sp_group_fail(struct sp_group *g, int error);
+void sp_group_end(struct sp_group *g, int error);
 void sp_group_key(struct sp_group *g, const struct sp_addr *from,
 		  const struct sp_msg_key *key);
 void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error);

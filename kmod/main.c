@@ -28,10 +28,14 @@ MODULE_PARM_DESC(spin, "Passes without news before an engine goes to sleep on a 
 
 static void sp_progress_made(struct sp_device *sdev)
 {
-	struct sp_engine *engine = READ_ONCE(sdev->engine);
+	struct sp_engine *engine;
 
+	/* Removal waits for a grace period before the engine goes. */
+	rcu_read_lock();
+	engine = READ_ONCE(sdev->engine);
 	if (engine)
 		sp_engine_kick(engine);
+	rcu_read_unlock();
 }
 
 static const struct sp_fabric_upcalls sp_upcalls = {

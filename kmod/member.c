@@ -13,7 +13,8 @@
 #include "observe/observe.h"
 
 #define SP_JOIN_HOPS	3	/* contacts that send us on to another */
-#define SP_EARLY_MAX	1024	/* keys kept for views that are not known yet */
+#define SP_EARLY_MAX	4096	/* keys kept for views that are not known yet */
+#define SP_EARLY_PEER	64	/* of these, from one peer */
 
 /* A key that came before its view. */
 struct sp_early {
@@ -38,7 +39,7 @@ static bool sp_config_ok(const struct sp_config *cfg)
 	return cfg->members >= 1 && cfg->members <= SPINDLE_MAX_MEMBERS &&
 	       cfg->senders <= cfg->members &&
 	       is_power_of_2(cfg->window) &&
-	       cfg->window >= SPINDLE_MIN_WINDOW &&
+	       cfg->window >= SPINDLE_MIN_WINDOW && cfg->window >= PAGE_SIZE &&
 	       cfg->window <= SPINDLE_MAX_WINDOW &&
 	       cfg->max_msg >= 1 && cfg->max_msg <= cfg->window &&
 	       is_power_of_2(cfg->depth) && cfg->depth >= SPINDLE_MIN_DEPTH &&
@@ -365,7 +366,8 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 					  msg->flags);
 	}
 	answer.error = ret;
-	if (g) {
+	/* Only members learn the number. */
+	if (!ret) {
 		answer.gid = g->gid;
 		answer.config = g->config;
 	}
@@ -395,7 +397,9 @@ static int sp_member_in(struct sp_link *link, struct sp_join *j,
 	struct sp_group *g = sp_group_find_gid(link->node, msg->gid);
 	int ret;
 
-	if (g && (g->forms || g->view.id || list_empty(&g->locals)))
+	if (g && (g->forms || g->view.id || list_empty(&g->locals) ||
+		  g->coord.link != link || strcmp(g->name, j->name) ||
+		  !sp_config_meets(&g->config, &j->config)))
 		return -EPROTO;
 	if (!g) {
 		if (!sp_config_ok(&msg->config) ||
@@ -440,8 +444,20 @@ static int sp_member_answered(struct sp_link *link,
 
 found:
 	ret = msg->error;
-	if (ret > 0 || ret < -MAX_ERRNO)
+	switch (ret) {
+	case 0:
+	case -EREMOTE:
+	case -ENOENT:
+	case -EHOSTDOWN:
+	case -EPROTOTYPE:
+	case -EUSERS:
+	case -EEXIST:
+	case -EINVAL:
+	case -ENOMEM:
+		break;
+	default:
 		return -EPROTO;
+	}
 	if (ret == -EREMOTE) {
 		struct sp_addr next = msg->coordinator;
 
@@ -501,6 +517,22 @@ bad:
 	return 0;
 }
 
+/* The one to forget for a peer that has sent as many as we keep of it. */
+static struct sp_early *sp_early_oldest(struct sp_node *node,
+					const struct sp_addr *from)
+{
+	struct sp_early *early, *oldest = NULL;
+	u32 n = 0;
+
+	list_for_each_entry(early, &node->early, list) {
+		if (sp_addr_cmp(&early->from, from))
+			continue;
+		if (!n++)
+			oldest = early;
+	}
+	return n < SP_EARLY_PEER ? NULL : oldest;
+}
+
 /* A key; the view it belongs to may not be known here yet. */
 static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 {
@@ -512,10 +544,12 @@ static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 		sp_group_key(g, &link->peer, key);
 		return 0;
 	}
-	if (node->nearly >= SP_EARLY_MAX) {
-		early = list_first_entry(&node->early, struct sp_early, list);
+	early = sp_early_oldest(node, &link->peer);
+	if (early) {
 		list_move_tail(&early->list, &node->early);
 	} else {
+		if (node->nearly >= SP_EARLY_MAX)
+			return -ENOBUFS;
 		early = kzalloc(sizeof(*early), GFP_KERNEL);
 		if (!early)
 			return -ENOMEM;
@@ -604,6 +638,8 @@ void sp_member_removed(struct sp_node *node)
 
 	list_for_each_entry_safe(g, gnext, &node->groups, on_node) {
 		sp_group_fail(g, -ENODEV);
+		/* One that had come to its end needs the device no more. */
+		sp_group_end(g, 0);
 		/* The address may be bound again before this one is let go. */
 		sp_observe_group_del(g);
 	}

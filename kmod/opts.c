@@ -28,8 +28,13 @@ struct sp_net {
 
 static unsigned int sp_net_id;
 
-/* May the caller make or join groups here? */
-static bool sp_may_join(struct net *net)
+/**
+ * sp_may_join() - may the caller bind, make and join groups
+ * @net: in this network namespace
+ *
+ * Return: true when it has CAP_NET_ADMIN there, or is in a group of gid_range.
+ */
+bool sp_may_join(struct net *net)
 {
 	struct sp_net *spn = net_generic(net, sp_net_id);
 	struct group_info *groups = current_cred()->group_info;
@@ -117,8 +122,9 @@ static int sp_config_check(const struct sp_config *cfg)
 	if (sp_range(cfg->members, 1, SPINDLE_MAX_MEMBERS, false) ||
 	    sp_range(cfg->senders, 1, cfg->members ?: SPINDLE_MAX_MEMBERS,
 		     false) ||
-	    sp_range(cfg->window, SPINDLE_MIN_WINDOW, SPINDLE_MAX_WINDOW,
-		     true) ||
+	    /* A ring is mapped by pages. */
+	    sp_range(cfg->window, max_t(u32, SPINDLE_MIN_WINDOW, PAGE_SIZE),
+		     SPINDLE_MAX_WINDOW, true) ||
 	    sp_range(cfg->max_msg, 1, cfg->window ?: SPINDLE_MAX_WINDOW,
 		     false) ||
 	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true))
@@ -140,6 +146,8 @@ static int sp_opt_begin(struct sp_sock *ss)
 		return -EDESTADDRREQ;
 	if (ss->group)
 		return -EISCONN;
+	if (ss->joining)
+		return -EALREADY;
 	if (!ss->local.memcg)
 		ss->local.memcg = get_mem_cgroup_from_mm(current->mm);
 	return 0;
@@ -230,13 +238,19 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	timeo = sock_sndtimeo(sk, false);
 	if (timeo == MAX_SCHEDULE_TIMEOUT)
 		timeo = SP_JOIN_SECONDS * HZ;
-	if (!ret) {
-		ss->local.flags = opt.flags;
-		ret = sp_member_join(ss->node, opt.name, &contact, &cfg,
-				     &ss->local, timeo);
-	}
+	if (ret)
+		goto out;
+	/* Nobody else's call on this socket waits for the answer. */
+	ss->local.flags = opt.flags;
+	ss->joining = true;
+	release_sock(sk);
+	ret = sp_member_join(ss->node, opt.name, &contact, &cfg, &ss->local,
+			     timeo);
+	lock_sock(sk);
+	ss->joining = false;
 	if (!ret)
 		sp_sock_joined(ss);
+out:
 	release_sock(sk);
 	return ret;
 }

@@ -158,6 +158,7 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 		goto out;
 	to = (struct sp_cell *)(gp->slab->base +
 				sp_layout_row(&gp->slab->lay, gp->g->view.id));
+	sp_slab_arrived(gp->slab);
 	/*
 	 * The completion of this receive orders all the peer has written before
 	 * it; the engine's barrier in sp_cell_get() pairs with this one.

@@ -3,6 +3,7 @@
 #ifndef SPINDLE_COMPAT_H
 #define SPINDLE_COMPAT_H
 
+#include <linux/memcontrol.h>
 #include <linux/sched.h>
 #include <net/net_namespace.h>
 
@@ -29,6 +30,16 @@ static inline struct mem_cgroup *sp_charge_to(struct mem_cgroup *memcg)
 	current->active_memcg = memcg;
 #endif
 	return old;
+}
+
+/* One more holder of a memory cgroup, NULL for none. */
+static inline struct mem_cgroup *sp_memcg_get(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (memcg)
+		css_get(&memcg->css);
+#endif
+	return memcg;
 }
 
 #endif /* SPINDLE_COMPAT_H */

@@ -9,9 +9,12 @@
  */
 #include <linux/inet.h>
 #include <net/ipv6.h>
+#include <net/sock.h>
 #include <rdma/ib_cm.h>
 
 #include "fabric.h"
+
+#define SP_LINKS_IDLE	256	/* links of a node that no group here uses */
 
 /**
  * sp_addr_to_sockaddr() - a node's address as rdma_cm wants it
@@ -122,6 +125,28 @@ static void sp_cm_refuse(struct rdma_cm_id *id, struct sp_node *node,
 	rdma_reject(id, &hello, sizeof(hello), IB_CM_REJ_CONSUMER_DEFINED);
 }
 
+/* The port that a request comes from. */
+static u16 sp_cm_port(const struct rdma_cm_id *id)
+{
+	const struct sockaddr *sa = (struct sockaddr *)&id->route.addr.dst_addr;
+
+	return ntohs(sa->sa_family == AF_INET ?
+		     ((const struct sockaddr_in *)sa)->sin_port :
+		     ((const struct sockaddr_in6 *)sa)->sin6_port);
+}
+
+/* As many strangers are connected as we can bear. */
+static bool sp_cm_crowded(const struct sp_node *node)
+{
+	const struct sp_link *link;
+	u32 idle = 0;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(link, &node->links, on_node)
+		idle += list_empty(&link->users);
+	return idle >= SP_LINKS_IDLE;
+}
+
 /*
  * Somebody connects. When both ends ask at once, the request of the lower
  * address counts.
@@ -138,6 +163,12 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 
 	sp_addr_from_sockaddr((struct sockaddr *)&id->route.addr.dst_addr,
 			      &peer);
+	if (sp_cm_port(id) >= PROT_SOCK) {
+		pr_warn_ratelimited("spindle: %s: a program asks for a connection, refused\n",
+				    node->name);
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+		return -EPERM;
+	}
 	if (!sp_hello_ok(theirs, asked->private_data_len)) {
 		pr_warn_ratelimited("spindle: %s: a peer speaks another wire format, refused\n",
 				    node->name);
@@ -147,6 +178,11 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 
 	mutex_lock(&sp_ctl);
 	old = sp_link_find(node, &peer);
+	if (!old && sp_cm_crowded(node)) {
+		mutex_unlock(&sp_ctl);
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+		return -EUSERS;
+	}
 	if (old && old->state == SP_LINK_CONNECTING && !old->passive &&
 	    sp_addr_cmp(&node->addr, &peer) < 0) {
 		mutex_unlock(&sp_ctl);
@@ -199,6 +235,31 @@ static int sp_cm_listen_handler(struct rdma_cm_id *id,
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return sp_cm_request(id->context, id, &event->param.conn);
 	return 0;
+}
+
+/**
+ * sp_cm_bind_privileged() - give a connection a port that programs cannot have
+ * @id: the connection
+ * @node: its local end
+ *
+ * A request from such a port comes from a kernel, or from who may speak for
+ * one: see sp_cm_request(). Context: may sleep; without sp_ctl.
+ *
+ * Return: 0 or a negative errno.
+ */
+int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node)
+{
+	struct sockaddr_storage ss;
+	int ret = -EADDRINUSE;
+	u16 port;
+
+	for (port = PROT_SOCK - 1; port >= PROT_SOCK / 2; port--) {
+		sp_addr_to_sockaddr(&node->addr, node->scope_id, port, &ss);
+		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+		if (ret != -EADDRINUSE)
+			break;
+	}
+	return ret;
 }
 
 /**
@@ -320,6 +381,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 	case RDMA_CM_EVENT_ADDR_CHANGE:
+		sp_link_take(link);
 		ret = -EHOSTDOWN;
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:

@@ -20,6 +20,9 @@ static LIST_HEAD(sp_devices);
 /* Woken when a dying node is gone. */
 static DECLARE_WAIT_QUEUE_HEAD(sp_node_gone);
 
+/* Held while a node is made. Outside sp_ctl; no handler takes it. */
+static DEFINE_MUTEX(sp_node_making);
+
 static struct ib_client sp_client;
 
 static void sp_device_release(struct kref *ref)
@@ -86,10 +89,32 @@ static int sp_client_add(struct ib_device *ib)
 	return 0;
 }
 
+/* A node that still listens; its listener is the caller's from now on. */
+static struct sp_node *sp_client_listening(struct sp_device *sdev,
+					   struct rdma_cm_id **listener)
+{
+	struct sp_node *node, *found = NULL;
+
+	mutex_lock(&sp_ctl);
+	list_for_each_entry(node, &sdev->nodes, on_device) {
+		if (!node->listener)
+			continue;
+		*listener = node->listener;
+		node->listener = NULL;
+		/* Its handler may run until the listener is destroyed. */
+		kref_get(&node->ref);
+		found = node;
+		break;
+	}
+	mutex_unlock(&sp_ctl);
+	return found;
+}
+
 /* Take down everything on a device, then wait until it holds no object of it. */
 static void sp_client_remove(struct ib_device *ib, void *client_data)
 {
 	struct sp_device *sdev = client_data;
+	struct rdma_cm_id *listener;
 	struct sp_engine *engine;
 	struct sp_link *link;
 	struct sp_node *node;
@@ -107,31 +132,25 @@ static void sp_client_remove(struct ib_device *ib, void *client_data)
 	mutex_unlock(&sp_ctl);
 
 	/* Groups give their keys back and drop their links from works. */
-	for (;;) {
-		struct rdma_cm_id *listener = NULL;
-
-		mutex_lock(&sp_ctl);
-		list_for_each_entry(node, &sdev->nodes, on_device) {
-			if (node->listener) {
-				listener = node->listener;
-				node->listener = NULL;
-				break;
-			}
-		}
-		mutex_unlock(&sp_ctl);
-		if (!listener)
-			break;
+	while ((node = sp_client_listening(sdev, &listener))) {
 		rdma_destroy_id(listener);
+		sp_node_put(node);
 	}
 	wait_event(sdev->idle, !atomic_read(&sdev->objects));
 
 	mutex_lock(&sp_ctl);
 	list_del(&sdev->all);
+	/* A bind() that has found the device by its listener looks here. */
+	ib_set_client_data(ib, &sp_client, NULL);
 	engine = sdev->engine;
-	sdev->engine = NULL;
+	WRITE_ONCE(sdev->engine, NULL);
 	mutex_unlock(&sp_ctl);
-	if (engine)
+	wake_up_all(&sp_node_gone);
+	if (engine) {
+		/* Kicks look the engine up under RCU. */
+		synchronize_rcu();
 		sp_engine_stop(engine);
+	}
 	sp_device_put(sdev);
 }
 
@@ -159,12 +178,28 @@ void sp_node_put(struct sp_node *node)
 	kref_put(&node->ref, sp_node_release);
 }
 
+static bool sp_node_talking(struct sp_node *node)
+{
+	bool talking = false;
+	struct sp_link *link;
+
+	mutex_lock(&sp_ctl);
+	list_for_each_entry(link, &node->links, on_node)
+		if (link->state == SP_LINK_UP &&
+		    (link->nout ||
+		     sp_post_completed(link) != READ_ONCE(link->built)))
+			talking = true;
+	mutex_unlock(&sp_ctl);
+	return talking;
+}
+
 /* The last user is gone: stop listening, drop the links, forget the node. */
 static void sp_node_destroy(struct work_struct *work)
 {
 	struct sp_node *node = container_of(work, struct sp_node, destroy);
 	struct rdma_cm_id *listener;
 	struct sp_link *link;
+	int tries = 1000;
 
 	mutex_lock(&sp_ctl);
 	listener = node->listener;
@@ -172,6 +207,10 @@ static void sp_node_destroy(struct work_struct *work)
 	mutex_unlock(&sp_ctl);
 	if (listener)
 		rdma_destroy_id(listener);
+
+	/* What was said last, a bye, should arrive before the links go. */
+	while (sp_node_talking(node) && tries--)
+		usleep_range(1000, 2000);
 
 	mutex_lock(&sp_ctl);
 	while ((link = list_first_entry_or_null(&node->links, struct sp_link,
@@ -213,18 +252,30 @@ static bool sp_node_busy(struct net *net, const struct sp_addr *addr,
 	return busy;
 }
 
-/* Bring a new node into the world; somebody else may have been faster. */
+/* Use the node at an address. NULL: none is there; -EAGAIN: it goes away. */
+static struct sp_node *sp_node_lookup(struct net *net,
+				      const struct sp_addr *addr, u32 scope_id)
+{
+	struct sp_node *node;
+
+	mutex_lock(&sp_ctl);
+	node = sp_node_find(net, addr, scope_id);
+	if (node && (node->dying || node->sdev->dead))
+		node = ERR_PTR(-EAGAIN);
+	else if (node)
+		sp_node_user(node);
+	mutex_unlock(&sp_ctl);
+	return node;
+}
+
+/* Bring a new node into the world. */
 static struct sp_node *sp_node_publish(struct sp_node *node)
 {
 	struct sp_device *sdev = node->sdev;
-	struct sp_node *other;
 	int ret = 0;
 
 	mutex_lock(&sp_ctl);
-	other = sp_node_find(node->net, &node->addr, node->scope_id);
-	if (other) {
-		ret = -EAGAIN;
-	} else if (sdev->dead) {
+	if (sdev->dead) {
 		ret = -ENODEV;
 	} else if (!sdev->engine) {
 		struct sp_engine *engine = sp_engine_start(sdev);
@@ -245,6 +296,23 @@ static struct sp_node *sp_node_publish(struct sp_node *node)
 	return ret ? ERR_PTR(ret) : node;
 }
 
+/* An address may be there once in each namespace, and on each interface. */
+static void sp_node_name(struct sp_node *node)
+{
+	char addr[48];
+
+	sp_addr_name(&node->addr, addr, sizeof(addr));
+	if (net_eq(node->net, &init_net))
+		strscpy(node->name, addr, sizeof(node->name));
+	else
+		snprintf(node->name, sizeof(node->name), "%s@%u", addr,
+			 node->net->ns.inum);
+	if (node->scope_id)
+		snprintf(node->name + strlen(node->name),
+			 sizeof(node->name) - strlen(node->name), "%%%u",
+			 node->scope_id);
+}
+
 static struct sp_node *sp_node_create(struct net *net,
 				      const struct sp_addr *addr, u32 scope_id)
 {
@@ -259,7 +327,7 @@ static struct sp_node *sp_node_create(struct net *net,
 	node->net = get_net(net);
 	node->addr = *addr;
 	node->scope_id = scope_id;
-	sp_addr_name(addr, node->name, sizeof(node->name));
+	sp_node_name(node);
 	kref_init(&node->ref);
 	INIT_LIST_HEAD(&node->links);
 	INIT_LIST_HEAD(&node->groups);
@@ -317,24 +385,18 @@ struct sp_node *sp_node_get(struct net *net, const struct sp_addr *addr,
 {
 	struct sp_node *node;
 
-	for (;;) {
+	do {
 		if (wait_event_interruptible(sp_node_gone,
 					     !sp_node_busy(net, addr, scope_id)))
 			return ERR_PTR(-EINTR);
-		mutex_lock(&sp_ctl);
-		node = sp_node_find(net, addr, scope_id);
-		if (node && !node->dying && !node->sdev->dead) {
-			sp_node_user(node);
-			mutex_unlock(&sp_ctl);
-			return node;
-		}
-		mutex_unlock(&sp_ctl);
-		if (node)
-			continue;
-		node = sp_node_create(net, addr, scope_id);
-		if (node != ERR_PTR(-EAGAIN))
-			return node;
-	}
+		/* Two that come at once would both listen. */
+		mutex_lock(&sp_node_making);
+		node = sp_node_lookup(net, addr, scope_id);
+		if (!node)
+			node = sp_node_create(net, addr, scope_id);
+		mutex_unlock(&sp_node_making);
+	} while (node == ERR_PTR(-EAGAIN));
+	return node;
 }
 
 /**

@@ -31,6 +31,9 @@
 #define SP_WR_SGES	8
 #define SP_SLOT_BYTES	SP_MSG_MAX
 
+/* More than a page in one piece: may fail, then quietly. */
+#define SP_GFP_LARGE	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+
 struct sp_device;
 struct sp_node;
 struct sp_link;
@@ -205,6 +208,7 @@ struct sp_recv {
  * @rx_lock: guards @rxq
  * @rxq: received control messages
  * @outq: control messages that wait for room, under sp_ctl
+ * @nout: how many
  * @rx: handles both queues
  * @start: begins to connect
  * @fail: breaks the link, from contexts that must not take sp_ctl
@@ -253,6 +257,7 @@ struct sp_link {
 	spinlock_t rx_lock;
 	struct list_head rxq;
 	struct list_head outq;
+	u32 nout;
 	struct work_struct rx;
 	struct work_struct start;
 	struct work_struct fail;
@@ -291,6 +296,8 @@ struct sp_link_user {
  * @nchunks: how many
  * @chunks: their first pages
  * @dma: their addresses for the device
+ * @synced: the device and the CPU see the memory through copies (a bounce
+ *	buffer, caches that do not snoop): what passes must be told to the DMA API
  * @base: the row and the descriptors, contiguous
  * @ring: each lane's ring, mapped twice back to back
  */
@@ -301,6 +308,7 @@ struct sp_slab {
 	u32 nchunks;
 	struct page **chunks;
 	u64 *dma;
+	bool synced;
 	u8 *base;
 	u8 **ring;
 };
@@ -319,6 +327,7 @@ void sp_node_put(struct sp_node *node);
 
 /* cm.c */
 int sp_cm_listen(struct sp_node *node, struct rdma_cm_id **listener);
+int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node);
 int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 void sp_addr_to_sockaddr(const struct sp_addr *addr, u32 scope_id, u16 port,
 			 struct sockaddr_storage *ss);
@@ -337,6 +346,8 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 void sp_link_unuse(struct sp_link_user *user);
 void sp_link_move_users(struct sp_link *from, struct sp_link *to);
 void sp_link_break(struct sp_link *link, int error, const char *what);
+void sp_link_take(struct sp_link *link);
+void sp_link_owes(struct sp_link *link);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
 
 /* post.c: building and posting work requests */
@@ -362,6 +373,7 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 /* mr.c */
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			      const struct sp_layout *lay);
+void sp_slab_arrived(struct sp_slab *slab);
 void sp_slab_unmap(struct sp_slab *slab);
 void sp_slab_free(struct sp_slab *slab);
 struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);

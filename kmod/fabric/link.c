@@ -8,6 +8,7 @@
 #include "fabric.h"
 
 #define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight */
+#define SP_OUT_MAX	1024	/* control messages that wait for room */
 #define SP_CONNECT_MS	10000	/* a connection takes no longer than this */
 
 static void sp_link_rx(struct work_struct *work);
@@ -251,6 +252,7 @@ static void sp_link_fail(struct work_struct *work)
 	struct sp_link *link = container_of(work, struct sp_link, fail);
 
 	mutex_lock(&sp_ctl);
+	sp_link_take(link);
 	if (link->state != SP_LINK_DOWN && !list_empty(&link->users))
 		pr_info_ratelimited("spindle: %s: link to %s: %s\n",
 				    link->node->name, link->name,
@@ -264,7 +266,7 @@ static void sp_link_fail(struct work_struct *work)
 static void sp_link_start(struct work_struct *work)
 {
 	struct sp_link *link = container_of(work, struct sp_link, start);
-	struct sockaddr_storage src, dst;
+	struct sockaddr_storage dst;
 	struct sp_node *node = link->node;
 	struct rdma_cm_id *id;
 	int ret;
@@ -284,11 +286,12 @@ static void sp_link_start(struct work_struct *work)
 	link->id = id;
 	mutex_unlock(&sp_ctl);
 
-	sp_addr_to_sockaddr(&node->addr, node->scope_id, 0, &src);
-	sp_addr_to_sockaddr(&link->peer, node->scope_id, sp_port, &dst);
 	rdma_set_ack_timeout(id, sp_ack_timeout);
-	ret = rdma_resolve_addr(id, (struct sockaddr *)&src,
-				(struct sockaddr *)&dst, 2000);
+	ret = sp_cm_bind_privileged(id, node);
+	if (ret)
+		goto fail;
+	sp_addr_to_sockaddr(&link->peer, node->scope_id, sp_port, &dst);
+	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst, 2000);
 	if (!ret)
 		goto out;
 fail:
@@ -332,6 +335,20 @@ static bool sp_credit_due(const struct sp_link *link)
 {
 	return (u32)atomic_read(&link->reposted) -
 	       READ_ONCE(link->advertised) >= SP_RQ_DEPTH / 2;
+}
+
+/**
+ * sp_link_owes() - send what waits for room or credits, if anything does
+ * @link: the link
+ *
+ * Context: any; there may be room now.
+ */
+void sp_link_owes(struct sp_link *link)
+{
+	/* Pairs with the barrier of sp_link_send_queued(). */
+	smp_mb();
+	if (READ_ONCE(link->nout) || sp_credit_due(link))
+		queue_work(sp_wq, &link->rx);
 }
 
 static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -381,8 +398,7 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (sp_recv_post(recv))
 		sp_link_break(link, -EHOSTDOWN, "posting a receive failed");
-	if (sp_credit_due(link) || READ_ONCE(link->outq.next) != &link->outq)
-		queue_work(sp_wq, &link->rx);
+	sp_link_owes(link);
 	return;
 
 bad:
@@ -401,11 +417,14 @@ static void sp_link_send_queued(struct sp_link *link)
 	u64 ticket;
 
 	lockdep_assert_held(&sp_ctl);
+	/* Either we see the room, or who makes it sees that we wait. */
+	smp_mb();
 	list_for_each_entry_safe(out, next, &link->outq, list) {
 		if (sp_post_send(link, (struct sp_msg *)out->msg, false, NULL, 0,
 				 &ticket))
 			return;
 		list_del(&out->list);
+		WRITE_ONCE(link->nout, link->nout - 1);
 		kfree(out);
 	}
 }
@@ -421,7 +440,8 @@ static void sp_link_send_queued(struct sp_link *link)
  * down, those that were not sent are lost, and its users are told.
  * Context: sp_ctl is held.
  *
- * Return: 0; -ENOMEM; -ENOTCONN when the link is down.
+ * Return: 0; -ENOMEM; -ENOBUFS when too many wait already; -ENOTCONN when the
+ * link is down.
  */
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 {
@@ -432,24 +452,32 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 		return -ENOTCONN;
 	msg->type = type;
 	msg->len = len;
+	/* A peer that asks on and on and takes no answer. */
+	if (link->nout >= SP_OUT_MAX)
+		return -ENOBUFS;
 	out = kmalloc(sizeof(*out) + len, GFP_KERNEL);
 	if (!out)
 		return -ENOMEM;
 	memcpy(out->msg, msg, len);
 	list_add_tail(&out->list, &link->outq);
+	WRITE_ONCE(link->nout, link->nout + 1);
 	sp_link_send_queued(link);
 	return 0;
 }
 
-static void sp_link_rx(struct work_struct *work)
+/**
+ * sp_link_take() - handle the control messages that have come
+ * @link: the link
+ *
+ * Also before a link is taken down because its peer has closed it: what it
+ * said last still counts. Context: sp_ctl is held, may sleep.
+ */
+void sp_link_take(struct sp_link *link)
 {
-	struct sp_link *link = container_of(work, struct sp_link, rx);
-	struct sp_msg credit = { SP_MSG_CREDIT, sizeof(credit) };
 	struct sp_recv *recv;
-	u64 ticket;
 	int ret;
 
-	mutex_lock(&sp_ctl);
+	lockdep_assert_held(&sp_ctl);
 	while (link->state == SP_LINK_UP) {
 		spin_lock_bh(&link->rx_lock);
 		recv = list_first_entry_or_null(&link->rxq, struct sp_recv,
@@ -467,6 +495,16 @@ static void sp_link_rx(struct work_struct *work)
 		if (link->state == SP_LINK_UP && sp_recv_post(recv))
 			sp_link_set_state(link, SP_LINK_DOWN, -EHOSTDOWN);
 	}
+}
+
+static void sp_link_rx(struct work_struct *work)
+{
+	struct sp_link *link = container_of(work, struct sp_link, rx);
+	struct sp_msg credit = { SP_MSG_CREDIT, sizeof(credit) };
+	u64 ticket;
+
+	mutex_lock(&sp_ctl);
+	sp_link_take(link);
 	if (link->state == SP_LINK_UP) {
 		sp_link_send_queued(link);
 		if (sp_credit_due(link))
@@ -488,6 +526,7 @@ static void sp_link_beat(struct work_struct *work)
 		/* What is in flight finds a dead peer as well as a beat does. */
 		if (link->built == sp_post_completed(link))
 			sp_post_beat(link);
+		sp_link_owes(link);
 		queue_delayed_work(sp_wq, &link->beat,
 				   msecs_to_jiffies(SP_BEAT_MS));
 	}
@@ -524,8 +563,8 @@ int sp_link_open(struct sp_link *link)
 
 	link->slots = kvcalloc(SP_SQ_DEPTH, sizeof(*link->slots), GFP_KERNEL);
 	link->recvs = kvcalloc(SP_RQ_DEPTH, sizeof(*link->recvs), GFP_KERNEL);
-	link->snap = kmalloc(SP_SQ_DEPTH * SP_SLOT_BYTES, GFP_KERNEL);
-	link->rbuf = kmalloc(SP_RQ_DEPTH * SP_MSG_MAX, GFP_KERNEL);
+	link->snap = kmalloc(SP_SQ_DEPTH * SP_SLOT_BYTES, SP_GFP_LARGE);
+	link->rbuf = kmalloc(SP_RQ_DEPTH * SP_MSG_MAX, SP_GFP_LARGE);
 	if (!link->slots || !link->recvs || !link->snap || !link->rbuf)
 		return -ENOMEM;
 	link->snap_dma = ib_dma_map_single(ib, link->snap,

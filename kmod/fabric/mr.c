@@ -48,8 +48,8 @@ static u8 *sp_slab_vmap(struct sp_slab *slab, u32 first, u32 n, u32 times)
 	return addr;
 }
 
-/* A device that would bounce the memory shows the CPU nothing to poll. */
-static bool sp_slab_bounces(struct sp_device *sdev, u64 dma)
+/* What passes through copies shows the CPU nothing to poll. */
+static bool sp_slab_synced(struct sp_device *sdev, u64 dma)
 {
 	if (ib_uses_virt_dma(sdev->ib))
 		return false;
@@ -124,7 +124,8 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			slab->dma[i] = 0;
 			goto err_free;
 		}
-		if (sdev->polled && sp_slab_bounces(sdev, slab->dma[i])) {
+		slab->synced |= sp_slab_synced(sdev, slab->dma[i]);
+		if (sdev->polled && slab->synced) {
 			ret = -EOPNOTSUPP;
 			goto err_free;
 		}
@@ -147,6 +148,28 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 err_free:
 	sp_slab_free(slab);
 	return ERR_PTR(ret);
+}
+
+/**
+ * sp_slab_arrived() - the owner has written, and said so
+ * @slab: this node's replica of a peer's slab
+ *
+ * All but the row, which came in a message. Context: any.
+ */
+void sp_slab_arrived(struct sp_slab *slab)
+{
+	u64 chunk = sp_chunk_bytes(slab);
+	u64 off = slab->lay.desc_off;
+
+	while (slab->synced && off < slab->lay.size) {
+		u64 in = off & (chunk - 1);
+		u64 some = min(chunk - in, slab->lay.size - off);
+
+		ib_dma_sync_single_for_cpu(slab->sdev->ib,
+					   slab->dma[off >> slab->chunk_shift] + in,
+					   some, DMA_BIDIRECTIONAL);
+		off += some;
+	}
 }
 
 /**

@@ -35,8 +35,7 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* A, see above. */
 	smp_store_release(&link->completed, slot->seq + 1);
 	sp_up->progress(link->node->sdev);
-	if (READ_ONCE(link->outq.next) != &link->outq)
-		queue_work(sp_wq, &link->rx);
+	sp_link_owes(link);
 }
 
 /* A heartbeat's end interests nobody. */
@@ -125,6 +124,10 @@ static u32 sp_gather(struct sp_link *link, const struct sp_slab *slab, u64 off,
 		sge[n].addr = slab->dma[off >> slab->chunk_shift] + in;
 		sge[n].length = some;
 		sge[n].lkey = link->pd->local_dma_lkey;
+		if (slab->synced)
+			ib_dma_sync_single_for_device(slab->sdev->ib,
+						      sge[n].addr, some,
+						      DMA_BIDIRECTIONAL);
 		off += some;
 		left -= some;
 	}
