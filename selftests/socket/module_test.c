@@ -11,19 +11,23 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static const char *module_file(void)
+/* A module that was built with the one under test. */
+static const char *beside(const char *name)
 {
 	static char path[PATH_MAX];
 	const char *kernel = getenv("SPINDLE_KERNEL");
 	char self[PATH_MAX - 64];
 	ssize_t n;
 
-	if (getenv("SPINDLE_KO"))
-		return getenv("SPINDLE_KO");
 	n = CHECK_OK(readlink("/proc/self/exe", self, sizeof(self) - 1));
 	self[n] = 0;
-	snprintf(path, sizeof(path), "%s/../%s/spindle.ko", dirname(self), kernel ? kernel : "");
+	snprintf(path, sizeof(path), "%s/../%s/%s", dirname(self), kernel ? kernel : "", name);
 	return path;
+}
+
+static const char *module_file(void)
+{
+	return getenv("SPINDLE_KO") ?: beside("spindle.ko");
 }
 
 static bool loaded(void)
@@ -31,9 +35,9 @@ static bool loaded(void)
 	return !access("/sys/module/spindle", F_OK);
 }
 
-static int load(const char *params)
+static int load_file(const char *file, const char *params)
 {
-	int fd = CHECK_OK(open(module_file(), O_RDONLY | O_CLOEXEC));
+	int fd = CHECK_OK(open(file, O_RDONLY | O_CLOEXEC));
 	int ret, err;
 
 	ret = syscall(SYS_finit_module, fd, params, 0);
@@ -41,6 +45,11 @@ static int load(const char *params)
 	close(fd);
 	errno = err;
 	return ret;
+}
+
+static int load(const char *params)
+{
+	return load_file(module_file(), params);
 }
 
 static int unload(void)
@@ -178,6 +187,30 @@ TEST(family_numbers_that_are_refused)
 	}
 	refused("family=x", false);
 	CHECK_OK(load(params));
+}
+
+/* Numbers that somebody else holds are left to him. */
+TEST(family_numbers_that_are_taken)
+{
+	const char *params = params_now();
+
+	if (access(beside("spindle_holder.ko"), R_OK))
+		st_skip("no spindle_holder.ko: built only where the kernel has KUnit");
+	unload_soon();
+	CHECK_OK(load_file(beside("spindle_holder.ko"), "families=18"));
+	refused("family=18", true);
+	CHECK_OK(load(""));
+	CHECK_EQ(st_family(), 13);
+	talk(2);
+	unload_soon();
+	CHECK_OK(syscall(SYS_delete_module, "spindle_holder", O_NONBLOCK));
+
+	CHECK_OK(load_file(beside("spindle_holder.ko"), "families=18,13,22"));
+	refused("", true);
+	refused("family=22", true);
+	CHECK_OK(syscall(SYS_delete_module, "spindle_holder", O_NONBLOCK));
+	CHECK_OK(load(params));
+	talk(2);
 }
 
 TEST(family_numbers_to_choose_from)

@@ -117,8 +117,8 @@ static void try_as(gid_t gid, int want)
 		struct spindle_group_create c = { .members = 2 };
 		int fd;
 
-		be_nobody(gid);
 		fd = st_bound(0);
+		be_nobody(gid);
 		st_name(c.name);
 		expect_create(fd, &c, want);
 		_exit(0);
@@ -139,12 +139,15 @@ TEST(create_and_join_need_a_capability)
 	pid = CHECK_OK(fork());
 	if (!pid) {
 		struct spindle_group_create create = { .members = 1 };
+		int bound = st_bound(1);
 		int fd;
 
 		be_nobody(65534);
-		/* opening, binding and asking are for everybody */
-		fd = st_bound(1);
+		/* opening and asking are for everybody */
+		fd = st_socket(0);
 		CHECK_EQ(st_info(fd).state, SPINDLE_STATE_NONE);
+		CHECK_ERR(st_bind(fd, st_addr(1)), EPERM);
+		fd = bound;
 		st_name(create.name);
 		CHECK_ERR(st_create(fd, &create), EPERM);
 		CHECK_ERR(st_join(fd, &j), EPERM);
