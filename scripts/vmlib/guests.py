@@ -146,7 +146,9 @@ def init_params(cluster, guest):
 
 
 def kernel_params(cluster):
-    params = ['printk.devkmsg=on', 'panic=-1', f'kunit.enable={int(cluster.kunit)}']
+    # soft-RoCE takes its packets from the atomic reserve, and breaks a connection when it is empty
+    params = ['printk.devkmsg=on', 'panic=-1', f'kunit.enable={int(cluster.kunit)}',
+              'sysctl.vm.min_free_kbytes=16384']
     if cluster.kernel.debug:
         params += ['kmemleak=on', 'kasan_multi_shot', 'no_hash_pointers']
     if cluster.kernel.name != 'uml':
