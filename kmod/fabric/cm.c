@@ -135,16 +135,21 @@ static u16 sp_cm_port(const struct rdma_cm_id *id)
 		     ((const struct sockaddr_in6 *)sa)->sin6_port);
 }
 
-/* As many strangers are connected as we can bear. */
-static bool sp_cm_crowded(const struct sp_node *node)
+/* Keep no more links that nobody uses than we can bear: the oldest goes. */
+static void sp_cm_make_room(struct sp_node *node)
 {
-	const struct sp_link *link;
+	struct sp_link *link, *oldest = NULL;
 	u32 idle = 0;
 
 	lockdep_assert_held(&sp_ctl);
-	list_for_each_entry(link, &node->links, on_node)
-		idle += list_empty(&link->users);
-	return idle >= SP_LINKS_IDLE;
+	list_for_each_entry(link, &node->links, on_node) {
+		if (!list_empty(&link->users))
+			continue;
+		if (!idle++)
+			oldest = link;
+	}
+	if (idle >= SP_LINKS_IDLE)
+		sp_link_set_state(oldest, SP_LINK_DOWN, -ESHUTDOWN);
 }
 
 /*
@@ -178,11 +183,8 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 
 	mutex_lock(&sp_ctl);
 	old = sp_link_find(node, &peer);
-	if (!old && sp_cm_crowded(node)) {
-		mutex_unlock(&sp_ctl);
-		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
-		return -EUSERS;
-	}
+	if (!old)
+		sp_cm_make_room(node);
 	if (old && old->state == SP_LINK_CONNECTING && !old->passive &&
 	    sp_addr_cmp(&node->addr, &peer) < 0) {
 		mutex_unlock(&sp_ctl);
