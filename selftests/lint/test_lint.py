@@ -269,7 +269,9 @@ def test_no_leftovers():
         places.append(r'(?<![\w.$%}])' + re.escape(parent) + '/')
     words = ['TO' + 'DO', 'FIX' + 'ME', 'X' * 3]
     bad = re.compile('|'.join([*places, *(rf'\b{w}\b' for w in words)]))
-    found = [f'{name}:{i}: {line}' for name in tracked() if name != 'LICENSE'
+    # a patch has lines of what it changes
+    found = [f'{name}:{i}: {line}' for name in tracked() if name != 'LICENSE' and
+             not name.endswith('.patch')
              for i, line in enumerate(text_of(name).splitlines(), 1) if bad.search(line)]
     assert not found, '\n'.join(found)
 
