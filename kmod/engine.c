@@ -151,7 +151,7 @@ static int sp_engine_thread(void *data)
 	while (!kthread_should_stop()) {
 		atomic_set(&engine->kicked, 0);
 		/* Before the look: see struct sp_engine. */
-		smp_mb__after_atomic();
+		smp_mb();
 		switch (sp_engine_round(engine)) {
 		case SP_ROUND_POLL:
 			cond_resched();
