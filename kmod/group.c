@@ -720,6 +720,7 @@ static void sp_group_make(struct work_struct *work)
 		sp_group_fail(g, ret);
 	}
 	mutex_unlock(&sp_ctl);
+	sp_device_object_gone(g->node->sdev);
 	sp_group_put(g);
 }
 
@@ -760,6 +761,8 @@ void sp_group_install(struct sp_group *g)
 	g->memcg = sp_memcg_get(payer->memcg);
 	g->making = true;
 	kref_get(&g->ref);
+	/* The work needs the device, though it has nothing mapped yet. */
+	atomic_inc(&g->node->sdev->objects);
 	queue_work(sp_wq, &g->make);
 }
 

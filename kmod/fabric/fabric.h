@@ -72,7 +72,8 @@ struct sp_engine;
  * @engine: the predicate thread, NULL until the first node; under sp_ctl
  * @dead: it is being removed; under sp_ctl
  * @polled: rows are polled rather than sent (design: "two doorbells")
- * @objects: links that still hold verbs objects, and slabs that are mapped
+ * @objects: links that still hold verbs objects, slabs that are mapped, works
+ *	that are about to map some
  * @max_sge: entries of a gather list
  * @max_pages: pieces of one memory region
  * @idle: woken when @objects has become 0
