@@ -132,11 +132,13 @@ static int sp_config_check(const struct sp_config *cfg)
 	return 0;
 }
 
-static int sp_flags_check(u32 flags, const __u32 *resv, size_t n)
+/* What is wrong with an option by itself, whatever the socket's state. */
+static int sp_opt_check(const char *name, u32 flags, const __u32 *resv,
+			size_t n)
 {
 	if (flags & ~SPINDLE_F_ALL || memchr_inv(resv, 0, n * sizeof(*resv)))
 		return -EINVAL;
-	return 0;
+	return sp_name_check(name);
 }
 
 /* What create and join have in common, before and after. */
@@ -168,10 +170,8 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 
 	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
 	if (!ret)
-		ret = sp_name_check(opt.name);
-	if (!ret)
-		ret = sp_flags_check(opt.flags, opt.__resv,
-				     ARRAY_SIZE(opt.__resv));
+		ret = sp_opt_check(opt.name, opt.flags, opt.__resv,
+				   ARRAY_SIZE(opt.__resv));
 	if (ret)
 		return ret;
 	if (!opt.members)
@@ -214,10 +214,8 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 
 	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
 	if (!ret)
-		ret = sp_name_check(opt.name);
-	if (!ret)
-		ret = sp_flags_check(opt.flags, opt.__resv,
-				     ARRAY_SIZE(opt.__resv));
+		ret = sp_opt_check(opt.name, opt.flags, opt.__resv,
+				   ARRAY_SIZE(opt.__resv));
 	if (!ret)
 		ret = sp_sockaddr_take((struct sockaddr *)opt.contact,
 				       sizeof(opt.contact), &contact,

@@ -282,6 +282,25 @@ static int sp_pass_wake(struct sp_core *c, u32 node)
 	return 0;
 }
 
+static int sp_pass_push_all(struct sp_core *c)
+{
+	int did = 0;
+	int ret;
+	u32 n;
+
+	for (n = 0; n < c->order.nnodes; n++) {
+		if (c->peers[n].gone)
+			continue;
+		ret = sp_pass_push(c, n);
+		if (ret < 0) {
+			c->faulty = n;
+			return ret;
+		}
+		did |= ret;
+	}
+	return did;
+}
+
 /*
  * Nothing sleeps before its rows have landed: they carry the flag, and their
  * completion frees room and says when to read the peers' flags. Where rows
@@ -289,7 +308,6 @@ static int sp_pass_wake(struct sp_core *c, u32 node)
  */
 static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 {
-	u32 n;
 	int ret;
 
 	if (did) {
@@ -307,16 +325,8 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 	if (c->doze.state != SP_AWAKE || c->idle <= c->spin)
 		return did;
 	sp_doze_begin(&c->doze);
-	for (n = 0; n < c->order.nnodes; n++) {
-		if (c->peers[n].gone)
-			continue;
-		ret = sp_pass_push(c, n);
-		if (ret < 0) {
-			c->faulty = n;
-			return ret;
-		}
-	}
-	return did;
+	ret = sp_pass_push_all(c);
+	return ret < 0 ? ret : did;
 }
 
 /* Is there a landing to wait for, which is sure to come and is an event? */
@@ -403,17 +413,10 @@ int sp_pass(struct sp_core *c, u64 released)
 	if (c->nown)
 		did |= sp_pass_free(c);
 
-	for (n = 0; n < o->nnodes; n++) {
-		if (c->peers[n].gone)
-			continue;
-		ret = sp_pass_push(c, n);
-		if (ret < 0) {
-			c->faulty = n;
-			return ret;
-		}
-		did |= ret;
-	}
-	ret = sp_pass_doze(c, did, all_landed);
+	ret = sp_pass_push_all(c);
+	if (ret < 0)
+		return ret;
+	ret = sp_pass_doze(c, did | ret, all_landed);
 	c->waits = sp_pass_waits(c);
 	return ret;
 }
