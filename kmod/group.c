@@ -633,6 +633,23 @@ static void sp_group_peer_down(struct sp_link_user *user, int error)
 	/* The link is unused when its requests are flushed: sp_group_reap(). */
 	if (gp->bye_heard || gp->g->ending)
 		return;
+	/* It may have been left over from when the peer's node was another. */
+	if (gp->g->view.state == SP_VIEW_FORMING && !gp->key_heard &&
+	    !gp->again && error != -ENODEV) {
+		struct sp_addr peer = user->link->peer;
+
+		gp->again = true;
+		gp->key_said = false;
+		if (gp->mr)
+			sp_mr_revoke(gp->mr);
+		gp->mr = NULL;
+		sp_link_unuse(user);
+		error = sp_link_use(gp->g->node, &peer, user);
+		if (!error)
+			return;
+		sp_group_fail(gp->g, -EHOSTDOWN);
+		return;
+	}
 	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
 			    gp->g->node->name, gp->g->name, user->link->name,
 			    error);

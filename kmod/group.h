@@ -96,6 +96,7 @@ struct sp_local {
  * @key_heard: it has told us
  * @bye_said: it was told that we write nothing more
  * @bye_heard: it has told us
+ * @again: a link that was left over has failed us once
  * @last: what the link must have completed before nothing of ours is resent
  */
 struct sp_gpeer {
@@ -114,6 +115,7 @@ struct sp_gpeer {
 	bool key_heard;
 	bool bye_said;
 	bool bye_heard;
+	bool again;
 	u64 last;
 };
 
