@@ -28,6 +28,12 @@
 #define SPINDLE_GROUP_INFO	3	/* get: struct spindle_group_info */
 #define SPINDLE_RECVINFO	4	/* set/get int: SPINDLE_CMSG_INFO wanted */
 #define SPINDLE_GROUP_VIEW	5	/* get: array of struct sockaddr_spindle */
+#define SPINDLE_MAP		6	/* set/get int: SPINDLE_MAP_*, once */
+#define SPINDLE_RINGS		7	/* get: struct spindle_rings */
+#define SPINDLE_DETACHED	8	/* set/get int: see there */
+
+/* ioctl(): the engine is to look at the mapped rings; no argument. */
+#define SIOCSPINDLEKICK		0x89E0	/* SIOCPROTOPRIVATE */
 
 /* Control messages, level SOL_SPINDLE. */
 #define SPINDLE_CMSG_INFO	1	/* struct spindle_msg_info */
@@ -168,6 +174,179 @@ struct spindle_msg_info {
 	__aligned_u64 view;
 	__aligned_u64 seq;
 	__u32	rank;
+	__u32	flags;
+};
+
+/*
+ * Mapped rings.
+ *
+ * setsockopt(SPINDLE_MAP) on a member of an active group makes the pages that
+ * the program and the kernel share, and gives sending, receiving or both over
+ * to them for good: sendmsg() or recvmsg() say EBUSY from then on.
+ * getsockopt(SPINDLE_RINGS) then says what is where for mmap() (MAP_SHARED,
+ * one call for each region, of exactly its size). poll() goes on to work.
+ *
+ *   region       protection  content
+ *   -----------  ----------  --------------------------------------------------
+ *   status       read        struct spindle_status
+ *   user         read/write  struct spindle_user and its submissions
+ *   deliveries   read        array of struct spindle_delivery
+ *   own          read/write  the own lane's ring, twice back to back
+ *   lane i       read        ring of the i-th sender, twice back to back
+ *
+ * A ring is bytes in units of SPINDLE_UNIT; each message starts at the next
+ * unit after the one before it. Positions count units and are never reduced:
+ * a message at position p starts at byte (p * SPINDLE_UNIT) % window.
+ *
+ *   what                      written by            read by       paired
+ *   ------------------------  --------------------  ------------  --------------
+ *   submissions[], own bytes  program               kernel        before tx_tail
+ *   user.tx_tail              program (release)     kernel        acquire
+ *   user.rx_released          program (release)     kernel        acquire
+ *   deliveries[], lane bytes  kernel                program       before published
+ *   status.published          kernel (release)      program       acquire
+ *   status.tx_head, tx_freed  kernel (release)      program       acquire
+ *   status.flags              kernel, then a full   program, after a full
+ *                             barrier and a look    barrier behind its tx_tail
+ *                             at tx_tail and        or rx_released
+ *                             rx_released
+ *
+ * The kernel believes nothing it reads there: what it cannot use harms the
+ * program that wrote it and nobody else.
+ */
+#define SPINDLE_MAP_TX		(1 << 0)	/* send by submissions */
+#define SPINDLE_MAP_RX		(1 << 1)	/* receive by deliveries */
+#define SPINDLE_MAP_ALL		(SPINDLE_MAP_TX | SPINDLE_MAP_RX)
+
+#define SPINDLE_UNIT_SHIFT	6
+#define SPINDLE_UNIT		(1U << SPINDLE_UNIT_SHIFT)
+
+/**
+ * struct spindle_rings - where mmap() finds what
+ * @status_off: offset of the status region, @status_size bytes
+ * @user_off: of the user region
+ * @delivery_off: of the deliveries
+ * @own_off: of the own ring; 2 * @window bytes
+ * @lane_off: of the first lane; each is 2 * @window bytes
+ * @lane_stride: from one lane's offset to the next
+ * @status_size: bytes
+ * @user_size: bytes
+ * @delivery_size: bytes
+ * @window: bytes of a ring, a power of two
+ * @depth: submissions, a power of two; one message less may be in flight
+ * @max_msg: largest message, bytes
+ * @deliveries: entries of the delivery ring, a power of two
+ * @lanes: number of senders
+ * @lane: the own lane, -1 for who does not send
+ * @flags: SPINDLE_MAP_* as set
+ * @__resv: reads as zero
+ */
+struct spindle_rings {
+	__aligned_u64 status_off;
+	__aligned_u64 user_off;
+	__aligned_u64 delivery_off;
+	__aligned_u64 own_off;
+	__aligned_u64 lane_off;
+	__aligned_u64 lane_stride;
+	__aligned_u64 status_size;
+	__aligned_u64 user_size;
+	__aligned_u64 delivery_size;
+	__u32	window;
+	__u32	depth;
+	__u32	max_msg;
+	__u32	deliveries;
+	__u32	lanes;
+	__s32	lane;
+	__u32	flags;
+	__u32	__resv[9];
+};
+
+/* spindle_status.flags */
+#define SPINDLE_NEED_WAKEUP	(1U << 0)	/* say SIOCSPINDLEKICK */
+
+/**
+ * struct spindle_status - what the kernel tells a program with mapped rings
+ * @published: deliveries that may be read, counted from the view's first
+ * @rx_base: the first that is this program's, as @published counts
+ * @flags: SPINDLE_NEED_WAKEUP
+ * @state: enum spindle_group_state. What was published before it became
+ *	FAILED or CLOSED is the last
+ * @error: the errno the group failed with; valid once @state says so
+ * @tx_error: errno of a submission that was refused: from then on none is
+ *	taken; 0: none
+ * @tx_taken: submissions taken so far
+ * @tx_head: position from which on the own ring is kept; up to @tx_head +
+ *	window / SPINDLE_UNIT may be filled
+ * @tx_freed: messages whose room is free again. A submission with number n
+ *	(from 0) may be made while @tx_base + n - @tx_freed < depth - 1
+ * @tx_base: messages the lane had taken before the first submission
+ * @tx_start: position of the first submission's message
+ * @rank: rank among the members of each sender
+ */
+struct spindle_status {
+	__aligned_u64 published;
+	__aligned_u64 rx_base;
+	__u32	flags;
+	__u32	state;
+	__s32	error;
+	__s32	tx_error;
+	__u32	__resv1[8];
+	__aligned_u64 tx_taken;
+	__aligned_u64 tx_head;
+	__aligned_u64 tx_freed;
+	__aligned_u64 tx_base;
+	__aligned_u64 tx_start;
+	__u32	__resv2[6];
+	__u8	rank[SPINDLE_MAX_MEMBERS];
+};
+
+/**
+ * struct spindle_submission - a message that is complete in the own ring
+ * @len: its length in bytes, at most max_msg
+ * @flags: must be zero
+ */
+struct spindle_submission {
+	__u32	len;
+	__u32	flags;
+};
+
+/**
+ * struct spindle_user - what a program with mapped rings tells the kernel
+ * @tx_tail: submissions made so far
+ * @tx_want_head: poll() says EPOLLOUT once tx_head is at least this and
+ * @tx_want_freed: tx_freed at least this
+ * @rx_released: deliveries up to here (as published counts, not including it)
+ *	are no longer needed; only grows, up to published
+ * @rx_seen: poll() says EPOLLIN once published is more than this
+ * @submissions: a ring of depth entries
+ */
+struct spindle_user {
+	__aligned_u64 tx_tail;
+	__aligned_u64 tx_want_head;
+	__aligned_u64 tx_want_freed;
+	__u32	__resv1[10];
+	__aligned_u64 rx_released;
+	__aligned_u64 rx_seen;
+	__u32	__resv2[12];
+	struct spindle_submission submissions[];
+};
+
+/* spindle_delivery.flags */
+#define SPINDLE_DELIVERY_FIN	(1U << 0)	/* no message: its sender's end */
+
+/**
+ * struct spindle_delivery - a message in the order
+ * @seq: its place in the order of the view
+ * @lane: its sender, among the senders
+ * @pos: where it starts in that lane's ring, in units, reduced
+ * @len: bytes
+ * @flags: SPINDLE_DELIVERY_*; what a program does not know it passes over
+ */
+struct spindle_delivery {
+	__aligned_u64 seq;
+	__u32	lane;
+	__u32	pos;
+	__u32	len;
 	__u32	flags;
 };
 

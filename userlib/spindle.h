@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libspindle: totally ordered multicast over mapped rings.
+ *
+ * Messages are built and read in place; the kernel copies none. Every call
+ * returns 0 or a negative errno. A handle may be used by one sending and one
+ * receiving thread at a time; different handles have nothing in common.
+ * See libspindle(3).
+ */
+#ifndef LIBSPINDLE_H
+#define LIBSPINDLE_H
+
+#include <linux/spindle.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spindle;
+
+/**
+ * struct spindle_msg - a message that was delivered
+ * @data: its bytes, valid until it is released
+ * @len: their number
+ * @rank: sender's rank in the view
+ * @seq: its place in the order of the view
+ * @entry: what spindle_release() wants
+ */
+struct spindle_msg {
+	const void *data;
+	uint32_t len;
+	uint32_t rank;
+	uint64_t seq;
+	uint64_t entry;
+};
+
+/**
+ * struct spindle_stats - what a handle has done
+ * @sent: messages committed
+ * @sent_bytes: bytes in them
+ * @received: messages released
+ * @received_bytes: bytes in them
+ * @claims_refused: claims that found no room
+ * @kicks: system calls to wake the engine
+ * @waits: system calls to wait
+ * @copied_bytes: bytes that spindle_send() and spindle_recv() copied
+ */
+struct spindle_stats {
+	uint64_t sent;
+	uint64_t sent_bytes;
+	uint64_t received;
+	uint64_t received_bytes;
+	uint64_t claims_refused;
+	uint64_t kicks;
+	uint64_t waits;
+	uint64_t copied_bytes;
+};
+
+/* Life: a socket bound to a node, then a member of a group. */
+int spindle_open(struct spindle **sp, const char *node);
+int spindle_create(struct spindle *sp, const struct spindle_group_create *group);
+int spindle_join(struct spindle *sp, const char *contact,
+		 const struct spindle_group_join *group);
+int spindle_ready(struct spindle *sp, int timeout_ms);
+int spindle_shutdown(struct spindle *sp);
+int spindle_close(struct spindle *sp);
+int spindle_fd(const struct spindle *sp, int *fd);
+
+/* Sending in place: claim, fill, commit. */
+int spindle_claim(struct spindle *sp, struct iovec *iov, unsigned int n);
+int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens);
+int spindle_abort(struct spindle *sp);
+int spindle_send(struct spindle *sp, const void *data, size_t len);
+
+/* Receiving in place: peek, read, release. */
+int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
+		 unsigned int *n);
+int spindle_release(struct spindle *sp, uint64_t entry);
+int spindle_recv(struct spindle *sp, void *data, size_t size,
+		 struct spindle_msg *msg);
+
+/* Waiting. */
+#define SPINDLE_READABLE	(1U << 0)	/* a message, the end or an error */
+#define SPINDLE_WRITABLE	(1U << 1)	/* room for the claim refused last */
+
+enum spindle_wait {
+	SPINDLE_WAIT_BLOCK,	/* sleep at once */
+	SPINDLE_WAIT_ADAPTIVE,	/* look for a while, then sleep */
+	SPINDLE_WAIT_SPIN,	/* never sleep */
+};
+
+int spindle_wait(struct spindle *sp, unsigned int events,
+		 enum spindle_wait how, int timeout_ms);
+
+/* Looking. */
+int spindle_info(struct spindle *sp, struct spindle_group_info *info);
+int spindle_view(struct spindle *sp, struct sockaddr_spindle *members,
+		 unsigned int *n);
+int spindle_stats(struct spindle *sp, struct spindle_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* LIBSPINDLE_H */
