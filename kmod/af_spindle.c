@@ -169,13 +169,9 @@ static int sp_group_error(const struct sp_group *g)
 	return sp_group_state(g) == SP_VIEW_FAILED ? g->error : 0;
 }
 
-/* May the member send @len bytes now? 0, -EAGAIN, or why it never may. */
-static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
-		       u64 *off)
+/* May the member send now? 0, -EAGAIN before the view, or why it never may. */
+static int sp_tx_open(const struct sp_sock *ss, struct sp_group *g)
 {
-	struct sp_lane_tx *lane;
-	int ret;
-
 	if (READ_ONCE(ss->sk.sk_shutdown) & SEND_SHUTDOWN)
 		return -EPIPE;
 	if (ss->local.flags & SP_MEMBER_RECEIVER)
@@ -190,13 +186,40 @@ static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
 	case SP_VIEW_ACTIVE:
 		break;
 	}
+	return ss->local.lane ? 0 : -EACCES;
+}
+
+/* Is there room for @len bytes? 0 and where, -EAGAIN, or why there never is. */
+static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
+		       u64 *off)
+{
+	struct sp_lane_tx *lane;
+	int ret;
+
+	ret = sp_tx_open(ss, g);
+	if (ret)
+		return ret;
+	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_TX))
+		return -EBUSY;
 	lane = ss->local.lane;
-	if (!lane)
-		return -EACCES;
 	spin_lock(&lane->lock);
 	ret = sp_tx_space(&lane->tx, len, off);
 	spin_unlock(&lane->lock);
 	return ret;
+}
+
+/* The same for poll(): what a program with a mapped ring waits for it says. */
+static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
+{
+	u64 off;
+	int ret;
+
+	if (!sp_rings_mapped(&ss->local, SPINDLE_MAP_TX))
+		return sp_tx_ready(ss, g, g->config.max_msg, &off);
+	ret = sp_tx_open(ss, g);
+	if (ret)
+		return ret;
+	return sp_rings_writable(&ss->local) ? 0 : -EAGAIN;
 }
 
 /*
@@ -219,21 +242,31 @@ static const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
 }
 
 /*
- * Is there a message to read? 1, 0 at the end, -EAGAIN, or the group's error.
- * Without @ss->rx_lock another reader may be faster; then it is no longer so.
+ * Is there anything to read that the program has not seen? 1, 0 at the end,
+ * -EAGAIN, or the group's error. Without @ss->rx_lock another reader may be
+ * faster; then it is no longer so.
  */
-static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
+static int sp_rx_poll(const struct sp_sock *ss, struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
 	u64 cursor = READ_ONCE(ss->local.cursor);
 
 	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return 0;
-	if (sp_rx_log(g, &cursor))
+	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
+	    sp_rings_readable(&ss->local, g) : !!sp_rx_log(g, &cursor))
 		return 1;
 	if (state == SP_VIEW_CLOSED)
 		return 0;
 	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
+}
+
+/* The same for who wants to copy it: -EBUSY when deliveries are mapped. */
+static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
+{
+	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
+		return -EBUSY;
+	return sp_rx_poll(ss, g);
 }
 
 /*
@@ -431,7 +464,6 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	struct sp_group *g = sp_sock_group(ss);
 	__poll_t mask = 0;
 	bool end = false;
-	u64 off;
 	int ret;
 
 	sock_poll_wait(file, sock, wait);
@@ -440,7 +472,7 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	if (!g)
 		return mask;
 
-	ret = sp_rx_ready(ss, g);
+	ret = sp_rx_poll(ss, g);
 	if (ret != -EAGAIN)
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (!ret) {
@@ -449,7 +481,7 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	}
 	if (sp_group_error(g))
 		mask |= EPOLLERR | EPOLLHUP;
-	ret = sp_tx_ready(ss, g, g->config.max_msg, &off);
+	ret = sp_tx_poll(ss, g);
 	if (!ret)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	else if (end && (ret == -EPIPE || ret == -EACCES))
@@ -468,6 +500,7 @@ static void sp_shutdown_send(struct sp_sock *ss, struct sp_group *g)
 	lane = ss->local.lane;
 	if (lane && g->view.state == SP_VIEW_ACTIVE) {
 		spin_lock(&lane->lock);
+		sp_rings_collect(g, lane);
 		if (!lane->tx.fin)
 			sp_tx_commit(&lane->tx, 0, SP_DESC_FIN);
 		spin_unlock(&lane->lock);
@@ -512,6 +545,8 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	case SIOCINQ:
 		if (!g)
 			return -ENOTCONN;
+		if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
+			return -EBUSY;
 		mutex_lock(&ss->rx_lock);
 		cursor = ss->local.cursor;
 		log = sp_rx_ready(ss, g) > 0 ? sp_rx_log(g, &cursor) : NULL;
@@ -529,6 +564,12 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 			spin_unlock(&lane->lock);
 		}
 		break;
+	case SIOCSPINDLEKICK:
+		if (!g)
+			return -ENOTCONN;
+		if (sp_group_state(g) == SP_VIEW_ACTIVE)
+			sp_group_kick(g);
+		return 0;
 	default:
 		return -ENOIOCTLCMD;
 	}
@@ -552,7 +593,7 @@ static const struct proto_ops sp_proto_ops = {
 	.getsockopt = sp_getsockopt,
 	.sendmsg = sp_sendmsg,
 	.recvmsg = sp_recvmsg,
-	.mmap = sock_no_mmap,
+	.mmap = sp_mmap,
 };
 
 static struct proto sp_proto = {
@@ -580,6 +621,7 @@ static void sp_destruct(struct sock *sk)
 
 	mutex_destroy(&ss->tx_lock);
 	mutex_destroy(&ss->rx_lock);
+	sp_rings_free(ss->local.rings);
 	mem_cgroup_put(ss->local.memcg);
 }
 

@@ -17,8 +17,9 @@
  * @tx_lock: one sender copies at a time. Not held while it waits for room
  * @rx_lock: one reader copies at a time. Not held while it waits for messages
  * @recvinfo: SPINDLE_RECVINFO is on
- * @sent: messages sent
- * @received: messages received
+ * @sent: messages sent; written under @tx_lock, or by the engine once
+ *	submissions are mapped
+ * @received: messages received; likewise
  */
 struct sp_sock {
 	struct sock sk;
@@ -52,6 +53,26 @@ int sp_sockaddr_take(const struct sockaddr *sa, int len, struct sp_addr *addr,
 		     u32 *scope_id);
 void sp_sockaddr_give(const struct sp_addr *addr, u32 scope_id, u32 rank,
 		      struct sockaddr_spindle *to);
+
+/* Messages of a member whose program maps its rings. */
+static inline void sp_local_sent(struct sp_local *local, u64 messages)
+{
+	struct sp_sock *ss = container_of(local, struct sp_sock, local);
+
+	WRITE_ONCE(ss->sent, ss->sent + messages);
+}
+
+static inline void sp_local_received(struct sp_local *local, u64 messages)
+{
+	struct sp_sock *ss = container_of(local, struct sp_sock, local);
+
+	WRITE_ONCE(ss->received, ss->received + messages);
+}
+
+u32 sp_group_uapi_state(const struct sp_group *g);
+int sp_rings_map(struct sp_sock *ss, int flags);
+int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info);
+int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma);
 
 int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);

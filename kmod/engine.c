@@ -15,14 +15,18 @@
 #include "group.h"
 
 /* Entries of the log that no member of this node needs any longer. */
-static u64 sp_engine_released(const struct sp_group *g)
+static u64 sp_engine_released(struct sp_group *g)
 {
 	u64 released = g->core.order.published;
-	const struct sp_local *local;
+	struct sp_local *local;
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		if (READ_ONCE(local->deaf))
 			continue;
+		if (sp_rings_mapped(local, SPINDLE_MAP_RX)) {
+			released = min(released, sp_rings_released(g, local));
+			continue;
+		}
 		/* H in group.h: the space may be filled again from here on. */
 		released = min(released, smp_load_acquire(&local->cursor));
 	}
@@ -30,11 +34,11 @@ static u64 sp_engine_released(const struct sp_group *g)
 }
 
 /* Have members done anything since the pass looked? */
-static bool sp_engine_missed(const struct sp_group *g, u64 released)
+static bool sp_engine_missed(struct sp_group *g, u64 released)
 {
 	u32 i;
 
-	if (sp_engine_released(g) != released)
+	if (sp_engine_released(g) != released || sp_rings_missed(g))
 		return true;
 	for (i = 0; i < g->core.nown; i++)
 		if (READ_ONCE(g->lanes[i].tx.now.count) !=
@@ -59,15 +63,31 @@ static void sp_engine_asked(struct sp_group *g)
 	}
 }
 
+/* Take what programs have submitted by mapped rings. */
+static void sp_engine_collect(struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->core.nown; i++) {
+		struct sp_lane_tx *lane = &g->lanes[i];
+
+		spin_lock(&lane->lock);
+		sp_rings_collect(g, lane);
+		spin_unlock(&lane->lock);
+	}
+}
+
 /* One pass over a group. Returns false when it has failed. */
 static bool sp_engine_pass(struct sp_group *g)
 {
 	u64 released;
+	bool blocks;
 	int did;
 
 	/* What is done from here on kicks again. */
 	if (atomic_xchg(&g->kick, 0))
 		sp_engine_asked(g);
+	sp_engine_collect(g);
 	released = sp_engine_released(g);
 	did = sp_pass(&g->core, released);
 	WRITE_ONCE(g->counters.passes, g->counters.passes + 1);
@@ -83,6 +103,8 @@ static bool sp_engine_pass(struct sp_group *g)
 		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
 	}
 	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
+	blocks = sp_core_may_block(&g->core);
+	sp_rings_tell(g, blocks);
 	if (did & (SP_DID_DELIVER | SP_DID_FREE))
 		sp_group_wake_members(g, did & SP_DID_DELIVER,
 				      did & SP_DID_FREE);
@@ -95,10 +117,11 @@ static bool sp_engine_pass(struct sp_group *g)
 		WRITE_ONCE(g->closing, true);
 		queue_work(sp_wq, &g->event);
 	}
-	if (sp_core_may_block(&g->core)) {
+	if (blocks) {
 		/*
-		 * Pairs with the barrier in sp_group_moved(): a member sees
-		 * that we doze, or we see what it did.
+		 * Pairs with the barrier in sp_group_moved(), and with that of
+		 * programs that map their rings: a member sees that we doze,
+		 * or we see what it did.
 		 */
 		smp_mb();
 		if (sp_engine_missed(g, released))

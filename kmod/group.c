@@ -7,6 +7,7 @@
  */
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include <linux/xarray.h>
 
 #include "compat/compat.h"
@@ -87,7 +88,7 @@ static void sp_group_release(struct kref *ref)
 			kvfree(g->core.order.lanes[i].desc);
 	for (i = 0; g->core.peers && i < g->view.nnodes; i++)
 		kfree(g->core.peers[i].pushed);
-	kvfree(g->core.order.log);
+	vfree(g->core.order.log);
 	kfree(g->core.order.lanes);
 	kfree(g->core.order.nodes);
 	kvfree(g->core.peers);
@@ -197,8 +198,10 @@ static void sp_group_state_changed(struct sp_group *g)
 	struct sp_local *local;
 
 	lockdep_assert_held(&sp_ctl);
-	list_for_each_entry(local, &g->locals, on_group)
+	list_for_each_entry(local, &g->locals, on_group) {
+		sp_rings_state(g, local);
 		local->sk->sk_state_change(local->sk);
+	}
 }
 
 /**
@@ -432,6 +435,11 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 	if (engine)
 		mutex_lock(&engine->lock);
 	list_del_init(&local->on_group);
+	if (local->lane) {
+		spin_lock(&local->lane->lock);
+		local->lane->member = NULL;
+		spin_unlock(&local->lane->lock);
+	}
 	if (engine)
 		mutex_unlock(&engine->lock);
 
@@ -469,7 +477,9 @@ static int sp_group_core(struct sp_group *g)
 	o->epoch = g->gid + v->id;
 	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
 	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
-	o->log = kvcalloc(o->log_size, sizeof(*o->log), GFP_KERNEL_ACCOUNT);
+	/* Whole pages: programs map it. */
+	o->log = __vmalloc(PAGE_ALIGN(o->log_size * sizeof(*o->log)),
+			   GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	c->nown = v->nodes[g->self].lanes;
 	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
 			 GFP_KERNEL_ACCOUNT);
@@ -550,6 +560,8 @@ static void sp_group_activate(struct sp_group *g)
 
 		if (lane >= 0)
 			local->lane = &g->lanes[g->core.order.lanes[lane].lane];
+		if (local->lane)
+			local->lane->member = local;
 		WRITE_ONCE(local->rank, rank);
 		if (local->lane && local->fin)
 			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);

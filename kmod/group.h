@@ -14,7 +14,9 @@
  *   published               engine, after the log  readers          release (E) /
  *                                                                   acquire (F)
  *   member cursor           its reader, after      engine           release (G) /
- *                           it has copied                           acquire (H)
+ *                           it has copied; the                      acquire (H)
+ *                           engine, for mapped
+ *                           deliveries
  *   lane tx                 writer and engine, under the lane's lock
  *   ring bytes, own lane    writer, in space that  engine's writes  the lane's
  *                           sp_tx_space() gave it                   lock
@@ -36,13 +38,15 @@
 
 struct sp_engine;
 struct sp_group;
+struct sp_rings;
 
 /**
  * struct sp_lane_tx - an own lane: what its writer and the engine share
  * @lock: guards @tx; taken within the engine's lock
  * @tx: the sending side
  * @ring: the lane's bytes, mapped twice back to back
- * @member: whose it is
+ * @member: whose it is; NULL once it has left. Written by the control plane
+ *	under @lock
  */
 struct sp_lane_tx {
 	spinlock_t lock;
@@ -64,6 +68,8 @@ struct sp_lane_tx {
  * @cursor: entries of the log it has consumed
  * @fin: it has shut down sending; under sp_ctl until the group is active
  * @deaf: it reads no more: whatever comes counts as consumed
+ * @rings: what it shares with its program, or NULL; set once (release) under
+ *	sp_ctl and the engine's lock
  */
 struct sp_local {
 	struct list_head on_group;
@@ -77,6 +83,7 @@ struct sp_local {
 	u64 cursor;
 	bool fin;
 	bool deaf;
+	struct sp_rings *rings;
 };
 
 /**
@@ -276,6 +283,17 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
+
+/* mmap.c: rings that programs map */
+bool sp_rings_mapped(const struct sp_local *local, u32 flag);
+void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane);
+u64 sp_rings_released(struct sp_group *g, struct sp_local *local);
+bool sp_rings_missed(const struct sp_group *g);
+void sp_rings_tell(struct sp_group *g, bool blocks);
+void sp_rings_state(const struct sp_group *g, struct sp_local *local);
+bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g);
+bool sp_rings_writable(const struct sp_local *local);
+void sp_rings_free(struct sp_rings *r);
 
 /* member.c: forming a view */
 int sp_member_create(struct sp_node *node, const char *name,

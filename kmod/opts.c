@@ -286,12 +286,24 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			return -EFAULT;
 		WRITE_ONCE(sp_sk(sk)->recvinfo, !!value);
 		return 0;
+	case SPINDLE_MAP:
+		if (optlen < sizeof(value))
+			return -EINVAL;
+		if (copy_from_sockptr(&value, optval, sizeof(value)))
+			return -EFAULT;
+		return sp_rings_map(sp_sk(sk), value);
 	default:
 		return -ENOPROTOOPT;
 	}
 }
 
-static u32 sp_opt_state(const struct sp_group *g)
+/**
+ * sp_group_uapi_state() - a group's state as programs know it
+ * @g: the group
+ *
+ * Return: SPINDLE_STATE_*.
+ */
+u32 sp_group_uapi_state(const struct sp_group *g)
 {
 	switch (sp_group_state(g)) {
 	case SP_VIEW_FORMING:
@@ -316,7 +328,7 @@ static void sp_opt_info(const struct sp_sock *ss,
 	if (!g)
 		return;
 	strscpy(info->name, g->name, sizeof(info->name));
-	info->state = sp_opt_state(g);
+	info->state = sp_group_uapi_state(g);
 	info->members = g->config.members;
 	info->senders = g->config.senders;
 	if (info->state != SPINDLE_STATE_FORMING) {
@@ -382,7 +394,8 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 {
 	const struct sp_sock *ss = sp_sk(sock->sk);
 	struct spindle_group_info info;
-	int value, len;
+	struct spindle_rings rings;
+	int value, len, ret;
 
 	if (level != SOL_SPINDLE)
 		return -ENOPROTOOPT;
@@ -399,6 +412,15 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 	case SPINDLE_RECVINFO:
 		value = READ_ONCE(ss->recvinfo);
 		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
+	case SPINDLE_MAP:
+	case SPINDLE_RINGS:
+		ret = sp_rings_info(ss, &rings);
+		value = rings.flags;
+		if (optname == SPINDLE_MAP)
+			return sp_opt_give(&value, sizeof(value), optval,
+					   optlen, len);
+		return ret ?: sp_opt_give(&rings, sizeof(rings), optval,
+					  optlen, len);
 	default:
 		return -ENOPROTOOPT;
 	}

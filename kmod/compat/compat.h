@@ -4,12 +4,21 @@
 #define SPINDLE_COMPAT_H
 
 #include <linux/memcontrol.h>
+#include <linux/mm.h>
 #include <linux/sched.h>
 #include <net/net_namespace.h>
 
 #ifndef HAVE_NET_SYSCTL_SZ
 #define register_net_sysctl_sz(net, path, table, size)	\
 	register_net_sysctl(net, path, table)
+#endif
+
+#ifndef HAVE_VM_FLAGS_MOD
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
+				vm_flags_t clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
 #endif
 
 /**

@@ -375,6 +375,7 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			      const struct sp_layout *lay);
 void sp_slab_arrived(struct sp_slab *slab);
+struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 lane, u32 nr);
 void sp_slab_unmap(struct sp_slab *slab);
 void sp_slab_free(struct sp_slab *slab);
 struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);

@@ -48,6 +48,20 @@ static u8 *sp_slab_vmap(struct sp_slab *slab, u32 first, u32 n, u32 times)
 	return addr;
 }
 
+/**
+ * sp_slab_ring_page() - a page of a lane's ring
+ * @slab: the slab
+ * @lane: the lane, among the owner's
+ * @nr: number of the page in the ring
+ *
+ * Return: the page.
+ */
+struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 lane, u32 nr)
+{
+	return sp_slab_page(slab, (sp_layout_ring(&slab->lay, lane) >>
+				   PAGE_SHIFT) + nr);
+}
+
 /* What passes through copies shows the CPU nothing to poll. */
 static bool sp_slab_synced(struct sp_device *sdev, u64 dma)
 {

@@ -1,0 +1,562 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Mapped rings: a program fills and reads messages where they are, and tells
+ * the engine what it has done by words that both sides map (uapi/linux/spindle.h
+ * has the table of who writes what).
+ *
+ * All that the program can write is the own ring's bytes and struct
+ * spindle_user. Each word of it is read once and held against what the kernel
+ * knows itself; bytes are never looked at.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "af_spindle.h"
+#include "compat/compat.h"
+#include "engine.h"
+
+/* Regions begin far enough apart for the largest; 32-bit programs get there. */
+#define SP_MAP_REGION_SHIFT	32
+#define SP_MAP_LANE_SHIFT	25
+
+enum sp_map_region {
+	SP_MAP_STATUS,
+	SP_MAP_USER,
+	SP_MAP_DELIVERIES,
+	SP_MAP_OWN,
+	SP_MAP_LANES,
+};
+
+#define SP_MAP_OFFSET(region)	((u64)(region) << SP_MAP_REGION_SHIFT)
+
+/**
+ * struct sp_rings - what a member shares with its program
+ * @flags: SPINDLE_MAP_*
+ * @status: the kernel's words, read-only for the program
+ * @user: the program's words
+ * @user_size: bytes of them
+ * @taken: submissions taken; under the lane's lock
+ * @error: errno of the submission that was refused, 0: none; under the lane's
+ *	lock
+ * @said: @error was made known; the engine's
+ *
+ * Made once; it lives as long as the socket, which every mapping holds.
+ */
+struct sp_rings {
+	u32 flags;
+	struct spindle_status *status;
+	struct spindle_user *user;
+	size_t user_size;
+	u64 taken;
+	int error;
+	bool said;
+};
+
+static size_t sp_deliveries_size(const struct sp_group *g)
+{
+	return PAGE_ALIGN(g->core.order.log_size * sizeof(struct sp_log));
+}
+
+/**
+ * sp_rings_mapped() - has a member given a direction over to mapped rings
+ * @local: the member
+ * @flag: SPINDLE_MAP_TX or SPINDLE_MAP_RX
+ *
+ * Context: any.
+ *
+ * Return: true when it has.
+ */
+bool sp_rings_mapped(const struct sp_local *local, u32 flag)
+{
+	/* Pairs with the release in sp_rings_map(). */
+	const struct sp_rings *r = smp_load_acquire(&local->rings);
+
+	return r && (r->flags & flag);
+}
+
+/**
+ * sp_rings_collect() - take what a program has submitted
+ * @g: the group
+ * @lane: an own lane; its lock is held
+ *
+ * A submission that no correct program makes ends them all: who wrote it can
+ * send nothing more, and is told so.
+ *
+ * Context: the lane's lock is held.
+ */
+void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
+{
+	struct sp_local *local = lane->member;
+	u64 tail, before;
+	struct sp_rings *r;
+	int ret = 0;
+
+	lockdep_assert_held(&lane->lock);
+	/* Pairs with the release in sp_rings_map(). */
+	r = local ? smp_load_acquire(&local->rings) : NULL;
+	if (!r || !(r->flags & SPINDLE_MAP_TX) || r->error)
+		return;
+	/* What is submitted below it is complete. */
+	tail = smp_load_acquire(&r->user->tx_tail);
+	if (tail == r->taken)
+		return;
+	if (tail - r->taken > g->config.depth)
+		ret = -EINVAL;
+	before = r->taken;
+	for (; !ret && r->taken != tail; r->taken++) {
+		const struct spindle_submission *s;
+		u32 len;
+		u64 off;
+
+		s = &r->user->submissions[r->taken & (g->config.depth - 1)];
+		len = READ_ONCE(s->len);
+		if (READ_ONCE(s->flags))
+			ret = -EINVAL;
+		else if (len > g->config.max_msg)
+			ret = -EMSGSIZE;
+		else
+			ret = sp_tx_space(&lane->tx, len, &off);
+		if (ret)
+			break;
+		sp_tx_commit(&lane->tx, len, 0);
+	}
+	/* It has filled room that was not free: whose, it must know. */
+	r->error = ret == -EAGAIN ? -ENOBUFS : ret;
+	sp_local_sent(local, r->taken - before);
+}
+
+/**
+ * sp_rings_released() - what a program has released
+ * @g: the group
+ * @local: a member that receives by deliveries
+ *
+ * What is not between its last word and what was published is no news.
+ * Context: the engine's lock is held.
+ *
+ * Return: the member's cursor.
+ */
+u64 sp_rings_released(struct sp_group *g, struct sp_local *local)
+{
+	const struct sp_order *o = &g->core.order;
+	u64 cursor = local->cursor;
+	u64 released, messages = 0;
+
+	/* The program has read what it releases; see H in group.h. */
+	released = smp_load_acquire(&local->rings->user->rx_released);
+	if (released - cursor > o->published - cursor)
+		return cursor;
+	for (; cursor != released; cursor++)
+		messages += !(o->log[cursor & (o->log_size - 1)].flags &
+			      SP_DESC_FIN);
+	sp_local_received(local, messages);
+	WRITE_ONCE(local->cursor, cursor);
+	return cursor;
+}
+
+/* Has a program done anything that no pass has seen? */
+static bool sp_rings_news(const struct sp_rings *r)
+{
+	return (r->flags & SPINDLE_MAP_TX) && !r->error &&
+	       READ_ONCE(r->user->tx_tail) != r->taken;
+}
+
+/**
+ * sp_rings_missed() - has any program of the group submitted anything that no
+ * pass has seen
+ * @g: the group
+ *
+ * Context: the engine's lock is held; behind a full barrier that follows
+ * sp_rings_tell().
+ *
+ * Return: true when it has.
+ */
+bool sp_rings_missed(const struct sp_group *g)
+{
+	const struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group)
+		if (local->rings && sp_rings_news(local->rings))
+			return true;
+	return false;
+}
+
+static void sp_rings_tell_tx(struct sp_group *g, struct sp_local *local)
+{
+	struct spindle_status *s = local->rings->status;
+	struct sp_rings *r = local->rings;
+	struct sp_lane_tx *lane = local->lane;
+
+	spin_lock(&lane->lock);
+	WRITE_ONCE(s->tx_taken, r->taken);
+	/* The program may fill again what these free. */
+	smp_store_release(&s->tx_head, lane->tx.head);
+	smp_store_release(&s->tx_freed, lane->tx.freed);
+	spin_unlock(&lane->lock);
+	if (!r->error || r->said)
+		return;
+	r->said = true;
+	WRITE_ONCE(s->tx_error, -r->error);
+	pr_info_ratelimited("spindle: %s: group %s: member %u: submission refused: error %d\n",
+			    g->node->name, g->name, local->rank, r->error);
+	local->sk->sk_write_space(local->sk);
+}
+
+/**
+ * sp_rings_tell() - tell the programs of a group what a pass has done
+ * @g: the group, its published entries stored
+ * @blocks: the engine will look again only when it is kicked
+ *
+ * Context: the engine's lock is held.
+ */
+void sp_rings_tell(struct sp_group *g, bool blocks)
+{
+	u32 flags = blocks ? SPINDLE_NEED_WAKEUP : 0;
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		struct sp_rings *r = local->rings;
+
+		if (!r)
+			continue;
+		if (r->flags & SPINDLE_MAP_TX)
+			sp_rings_tell_tx(g, local);
+		/* E in group.h, once more. */
+		if (r->status->published != g->core.order.published)
+			smp_store_release(&r->status->published,
+					  g->core.order.published);
+		if (r->status->flags != flags)
+			WRITE_ONCE(r->status->flags, flags);
+	}
+}
+
+/**
+ * sp_rings_state() - the group's state has changed
+ * @g: the group
+ * @local: the member
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_rings_state(const struct sp_group *g, struct sp_local *local)
+{
+	struct sp_rings *r = local->rings;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!r)
+		return;
+	WRITE_ONCE(r->status->error, -g->error);
+	/* Who sees the state sees the error, and what was published last. */
+	smp_store_release(&r->status->state, sp_group_uapi_state(g));
+}
+
+/**
+ * sp_rings_readable() - poll(): is there anything the program has not seen
+ * @local: a member that receives by deliveries
+ * @g: its group
+ *
+ * Return: true when there is.
+ */
+bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g)
+{
+	return READ_ONCE(g->published) != READ_ONCE(local->rings->user->rx_seen);
+}
+
+/**
+ * sp_rings_writable() - poll(): is there the room that the program waits for
+ * @local: a member that sends by submissions
+ *
+ * Return: true when there is, or when none of its submissions is taken any
+ * more: there is nothing to wait for.
+ */
+bool sp_rings_writable(const struct sp_local *local)
+{
+	const struct sp_rings *r = local->rings;
+	struct sp_lane_tx *lane = local->lane;
+	u64 head = READ_ONCE(r->user->tx_want_head);
+	u64 freed = READ_ONCE(r->user->tx_want_freed);
+	bool ready;
+
+	spin_lock(&lane->lock);
+	ready = r->error || (lane->tx.head >= head && lane->tx.freed >= freed);
+	spin_unlock(&lane->lock);
+	return ready;
+}
+
+static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO;
+	struct sp_rings *r;
+
+	BUILD_BUG_ON(sizeof(struct spindle_status) > PAGE_SIZE);
+	BUILD_BUG_ON(sizeof(struct spindle_delivery) != sizeof(struct sp_log));
+	BUILD_BUG_ON(offsetof(struct spindle_delivery, lane) !=
+		     offsetof(struct sp_log, lane));
+	BUILD_BUG_ON(offsetof(struct spindle_delivery, pos) !=
+		     offsetof(struct sp_log, pos));
+	BUILD_BUG_ON(offsetof(struct spindle_delivery, len) !=
+		     offsetof(struct sp_log, len));
+	BUILD_BUG_ON(offsetof(struct spindle_delivery, flags) !=
+		     offsetof(struct sp_log, flags));
+	BUILD_BUG_ON(SPINDLE_DELIVERY_FIN != SP_DESC_FIN);
+	BUILD_BUG_ON(SPINDLE_UNIT_SHIFT != SP_UNIT_SHIFT);
+	BUILD_BUG_ON(2 * SPINDLE_MAX_WINDOW > 1 << SP_MAP_LANE_SHIFT);
+	BUILD_BUG_ON(SPINDLE_MAX_MEMBERS < SP_MAX_MEMBERS);
+
+	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	if (!r)
+		return NULL;
+	r->flags = flags;
+	r->user_size = PAGE_ALIGN(struct_size(r->user, submissions,
+					      g->config.depth));
+	r->status = __vmalloc(PAGE_SIZE, gfp);
+	r->user = __vmalloc(r->user_size, gfp);
+	if (r->status && r->user)
+		return r;
+	sp_rings_free(r);
+	return NULL;
+}
+
+/**
+ * sp_rings_free() - free what a member shared with its program
+ * @r: that, or NULL; nothing is mapped any more
+ *
+ * Context: may sleep.
+ */
+void sp_rings_free(struct sp_rings *r)
+{
+	if (!r)
+		return;
+	vfree(r->user);
+	vfree(r->status);
+	kfree(r);
+}
+
+/* Both sides begin where sendmsg() and recvmsg() have ended. */
+static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
+			   struct sp_rings *r)
+{
+	struct sp_lane_tx *lane = local->lane;
+	struct spindle_status *s = r->status;
+	u32 i;
+
+	s->published = g->published;
+	s->rx_base = local->cursor;
+	r->user->rx_released = local->cursor;
+	r->user->rx_seen = local->cursor;
+	for (i = 0; i < g->view.nmembers; i++)
+		if (g->view.members[i].lane >= 0)
+			s->rank[g->view.members[i].lane] = i;
+	/* Until the next pass has said otherwise. */
+	s->flags = SPINDLE_NEED_WAKEUP;
+	if (lane) {
+		spin_lock(&lane->lock);
+		s->tx_head = lane->tx.head;
+		s->tx_freed = lane->tx.freed;
+		s->tx_base = lane->tx.now.count;
+		s->tx_start = lane->tx.now.tail;
+		spin_unlock(&lane->lock);
+	}
+	/* Pairs with the acquires above: who sees it sees all of it. */
+	smp_store_release(&local->rings, r);
+	sp_rings_state(g, local);
+}
+
+/**
+ * sp_rings_map() - give sending, receiving or both over to mapped rings
+ * @ss: the socket
+ * @flags: SPINDLE_MAP_*
+ *
+ * Context: may sleep; takes both of the socket's copy locks, sp_ctl and the
+ * engine's lock.
+ *
+ * Return: 0; -EINVAL, -ENOTCONN before the first view, -EACCES when a member
+ * that does not send would, -EBUSY the second time, -ENOMEM, or what a group
+ * that never became active failed with.
+ */
+int sp_rings_map(struct sp_sock *ss, int flags)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	enum sp_view_state state;
+	struct sp_engine *engine;
+	struct sp_rings *r;
+	int ret = 0;
+
+	if (!flags || (flags & ~SPINDLE_MAP_ALL))
+		return -EINVAL;
+	state = g ? sp_group_state(g) : SP_VIEW_FORMING;
+	if (state == SP_VIEW_FORMING)
+		return -ENOTCONN;
+	/* Its view was never installed. */
+	if (state == SP_VIEW_FAILED && READ_ONCE(ss->local.rank) == ~0U)
+		return g->error;
+	if ((flags & SPINDLE_MAP_TX) && !ss->local.lane)
+		return -EACCES;
+	r = sp_rings_alloc(g, flags);
+	if (!r)
+		return -ENOMEM;
+
+	mutex_lock(&ss->tx_lock);
+	mutex_lock(&ss->rx_lock);
+	mutex_lock(&sp_ctl);
+	engine = g->node->sdev->engine;
+	if (engine)
+		mutex_lock(&engine->lock);
+	if (ss->local.rings)
+		ret = -EBUSY;
+	else
+		sp_rings_begin(g, &ss->local, r);
+	if (engine)
+		mutex_unlock(&engine->lock);
+	mutex_unlock(&sp_ctl);
+	mutex_unlock(&ss->rx_lock);
+	mutex_unlock(&ss->tx_lock);
+	if (ret)
+		sp_rings_free(r);
+	return ret;
+}
+
+/**
+ * sp_rings_info() - say what mmap() finds where
+ * @ss: the socket
+ * @info: the answer
+ *
+ * Return: 0, or -ENOTCONN when there is nothing to map.
+ */
+int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
+{
+	const struct sp_group *g = sp_sock_group(ss);
+	/* Pairs with the release in sp_rings_map(). */
+	const struct sp_rings *r = smp_load_acquire(&ss->local.rings);
+
+	memset(info, 0, sizeof(*info));
+	if (!r)
+		return -ENOTCONN;
+	info->status_off = SP_MAP_OFFSET(SP_MAP_STATUS);
+	info->user_off = SP_MAP_OFFSET(SP_MAP_USER);
+	info->delivery_off = SP_MAP_OFFSET(SP_MAP_DELIVERIES);
+	info->own_off = SP_MAP_OFFSET(SP_MAP_OWN);
+	info->lane_off = SP_MAP_OFFSET(SP_MAP_LANES);
+	info->lane_stride = 1U << SP_MAP_LANE_SHIFT;
+	info->status_size = PAGE_SIZE;
+	info->user_size = r->user_size;
+	info->delivery_size = sp_deliveries_size(g);
+	info->window = g->config.window;
+	info->depth = g->config.depth;
+	info->max_msg = g->config.max_msg;
+	info->deliveries = g->core.order.log_size;
+	info->lanes = g->view.nlanes;
+	info->lane = -1;
+	if (ss->local.lane)
+		info->lane = g->view.members[ss->local.rank].lane;
+	info->flags = r->flags;
+	return 0;
+}
+
+/* The pages of a piece of vmalloc() memory into a mapping. */
+static int sp_map_vmalloc(struct vm_area_struct *vma, void *from, size_t size)
+{
+	unsigned long addr = vma->vm_start;
+	size_t off;
+	int ret = 0;
+
+	for (off = 0; !ret && off < size; off += PAGE_SIZE)
+		ret = vm_insert_page(vma, addr + off,
+				     vmalloc_to_page(from + off));
+	return ret;
+}
+
+/* A lane's ring into a mapping, twice back to back. */
+static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
+		       u32 lane)
+{
+	u32 n = slab->lay.window >> PAGE_SHIFT;
+	unsigned long addr = vma->vm_start;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; !ret && i < 2 * n; i++)
+		ret = vm_insert_page(vma, addr + i * PAGE_SIZE,
+				     sp_slab_ring_page(slab, lane, i % n));
+	return ret;
+}
+
+/**
+ * sp_mmap() - map a region
+ * @file: the socket's file, which the mapping holds
+ * @sock: the socket
+ * @vma: where
+ *
+ * Return: 0; -ENOTCONN before SPINDLE_MAP, -EINVAL when there is no such
+ * region or it is not asked for as a whole and shared, -EACCES when it may
+ * not be written or executed, -ENOMEM.
+ */
+int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
+{
+	struct sp_sock *ss = sp_sk(sock->sk);
+	struct sp_group *g = sp_sock_group(ss);
+	u64 off = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u32 region = off >> SP_MAP_REGION_SHIFT;
+	size_t size = vma->vm_end - vma->vm_start;
+	const struct sp_lane *lane = NULL;
+	const struct sp_rings *r;
+	bool write = false;
+	size_t want;
+
+	/* Pairs with the release in sp_rings_map(). */
+	r = smp_load_acquire(&ss->local.rings);
+	if (!g || !r)
+		return -ENOTCONN;
+	off &= SP_MAP_OFFSET(1) - 1;
+	if (off && region != SP_MAP_LANES)
+		return -EINVAL;
+	switch (region) {
+	case SP_MAP_STATUS:
+		want = PAGE_SIZE;
+		break;
+	case SP_MAP_USER:
+		want = r->user_size;
+		write = true;
+		break;
+	case SP_MAP_DELIVERIES:
+		want = sp_deliveries_size(g);
+		break;
+	case SP_MAP_OWN:
+		if (!(r->flags & SPINDLE_MAP_TX))
+			return -EACCES;
+		want = 2 * g->config.window;
+		write = true;
+		break;
+	case SP_MAP_LANES:
+		if (off & ((1U << SP_MAP_LANE_SHIFT) - 1))
+			return -EINVAL;
+		off >>= SP_MAP_LANE_SHIFT;
+		if (off >= g->view.nlanes)
+			return -EINVAL;
+		want = 2 * g->config.window;
+		lane = &g->core.order.lanes[off];
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (size != want || !(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if ((vma->vm_flags & VM_EXEC) ||
+	    (!write && (vma->vm_flags & VM_WRITE)))
+		return -EACCES;
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTCOPY,
+		     VM_MAYEXEC | (write ? 0 : VM_MAYWRITE));
+
+	switch (region) {
+	case SP_MAP_STATUS:
+		return sp_map_vmalloc(vma, r->status, want);
+	case SP_MAP_USER:
+		return sp_map_vmalloc(vma, r->user, want);
+	case SP_MAP_DELIVERIES:
+		return sp_map_vmalloc(vma, g->core.order.log, want);
+	case SP_MAP_OWN:
+		return sp_map_ring(vma, g->slab, ss->local.lane - g->lanes);
+	default:
+		return sp_map_ring(vma, lane->node == g->self ? g->slab :
+				   g->peers[lane->node].slab, lane->lane);
+	}
+}
