@@ -30,7 +30,7 @@ from vmlib import Cluster, Error, GuestDied, KernelComplaint, Timeout
 KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml-debug')
 DOORBELLS = os.environ.get('SPINDLE_TEST_DOORBELLS', 'polled completion').split()
 BIN = os.path.join(PROJECT, 'build', 'selftests')
-PROGRAMS = ['socket_test', 'sysfs_test', 'group_test', 'hostile_test', 'module_test']
+PROGRAMS = ['socket_test', 'rings_test', 'sysfs_test', 'group_test', 'hostile_test', 'module_test']
 SCALE = {'uml': 1, 'uml-debug': 1, 'debian-6.1': 2, 'debian-6.12': 2}.get(KERNEL, 4)
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs

@@ -454,7 +454,7 @@ TEST(no_peer_name_in_a_group_either)
 
 TEST(no_map)
 {
-	CHECK_ERR((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, st_alone(), 0), ENODEV);
+	CHECK_ERR((long)mmap(NULL, 4096, PROT_READ, MAP_SHARED, st_alone(), 0), ENOTCONN);
 }
 
 TEST(unknown_ioctl)
