@@ -13,6 +13,7 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -35,6 +36,8 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
+
+#define U32_MAX			UINT32_MAX
 
 #ifndef READ_ONCE
 #define READ_ONCE(x)		(*(const volatile __typeof__(x) *)&(x))

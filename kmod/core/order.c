@@ -145,6 +145,27 @@ u64 sp_tx_unfreed(const struct sp_tx *tx)
 	return bytes;
 }
 
+/**
+ * sp_tx_cut() - end a stretch of a lane behind its first message
+ * @tx: the lane's sending side; nothing of the stretch was freed
+ * @from: where the stretch begins
+ * @to: where it ends; with one message or none it stays as it is
+ *
+ * Nulls before the message come along, those behind the last one too.
+ */
+void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
+	       struct sp_point *to)
+{
+	const struct sp_desc *d = &tx->desc[from->count & (tx->depth - 1)];
+
+	if (to->count - from->count <= 1)
+		return;
+	to->round = sp_extend32(from->round, d->index) + 1;
+	to->count = from->count + 1;
+	to->tail = from->tail + sp_units(d->len);
+	to->pad = sp_units(d->len) * SP_UNIT - d->len;
+}
+
 /* Split [from, from + n) of a ring with @size entries where it wraps. */
 static void sp_split(struct sp_seg seg[2], u64 from, u64 n, u32 size, u32 each)
 {
@@ -181,6 +202,22 @@ bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
 	sp_split(run->desc, from->count, to->count - from->count, depth,
 		 sizeof(struct sp_desc));
 	return from->round != to->round;
+}
+
+/**
+ * sp_messages() - how many messages a stretch of descriptors holds
+ * @ring: the lane's descriptors, checked or own
+ * @depth: its length, a power of two
+ * @from: the first one
+ * @to: behind the last one
+ *
+ * Return: all of them, but for SP_DESC_FIN, which can only be the last.
+ */
+u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to)
+{
+	if (from == to)
+		return 0;
+	return to - from - !!(ring[(to - 1) & (depth - 1)].flags & SP_DESC_FIN);
 }
 
 /**
@@ -240,11 +277,12 @@ void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
 }
 
 /**
- * sp_order_take() - receive predicate: take all that is new of a peer's lane
+ * sp_order_take() - receive predicate: take what is new of a peer's lane
  * @o: the order
  * @rank: rank of the lane
  * @word: its progress word, from a cell that held together
  * @ring: the lane's descriptors in the replica, which the peer writes
+ * @max: most messages to take: U32_MAX for all. Those left are new again
  *
  * Reads each new descriptor once, into private memory, and believes none: a
  * length, place or index that no correct peer can write makes the peer faulty.
@@ -252,13 +290,14 @@ void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
  * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
  */
 int sp_order_take(struct sp_order *o, u32 rank, u64 word,
-		  const struct sp_desc *ring)
+		  const struct sp_desc *ring, u32 max)
 {
 	struct sp_lane *lane = &o->lanes[rank];
 	u64 round = sp_extend32(lane->now.round, sp_progress_round(word));
 	u64 count = sp_extend32(lane->now.count, sp_progress_count(word));
 	struct sp_point now = lane->now;
 	u64 next_index;
+	bool all;
 
 	if (round == now.round && count == now.count)
 		return 0;
@@ -267,6 +306,9 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 	    count - now.count > round - now.round)
 		return -EPROTO;
 
+	all = count - now.count <= max;
+	if (!all)
+		count = now.count + max;
 	next_index = now.round;
 	for (; now.count < count; now.count++) {
 		const struct sp_desc *src = &ring[now.count & (o->depth - 1)];
@@ -286,7 +328,8 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 		now.tail += sp_units(d->len);
 		next_index = index + 1;
 	}
-	now.round = round;
+	/* Turns behind a message that was left are not known to be empty. */
+	now.round = all ? round : next_index;
 	lane->now = now;
 	return 1;
 }
@@ -374,15 +417,16 @@ bool sp_order_advance(struct sp_order *o)
 }
 
 /**
- * sp_order_deliver() - delivery predicate: publish all that became stable
+ * sp_order_deliver() - delivery predicate: publish what became stable
  * @o: the order
+ * @max: most entries to publish: U32_MAX for all. Those left are found again
  *
  * A turn is deliverable when every node has received it. The log has room: a
  * message stays in it only as long as it holds its descriptor.
  *
  * Return: how many entries were added to the log.
  */
-u32 sp_order_deliver(struct sp_order *o)
+u32 sp_order_deliver(struct sp_order *o, u32 max)
 {
 	s64 stable = o->nodes[0].received;
 	u64 before = o->published;
@@ -399,7 +443,7 @@ u32 sp_order_deliver(struct sp_order *o)
 	seq = o->delivered + 1;
 	index = (u64)seq / o->nlanes;
 	rank = (u64)seq % o->nlanes;
-	for (; seq <= stable; seq++) {
+	for (; seq <= stable && o->published - before < max; seq++) {
 		struct sp_lane *lane = &o->lanes[rank];
 		const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
 
@@ -427,7 +471,7 @@ u32 sp_order_deliver(struct sp_order *o)
 			index++;
 		}
 	}
-	o->delivered = stable;
+	o->delivered = seq - 1;
 	return o->published - before;
 }
 

@@ -166,18 +166,21 @@ void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
 u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
 u64 sp_tx_unfreed(const struct sp_tx *tx);
+void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
+	       struct sp_point *to);
 bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
 	       u32 depth, u32 units, struct sp_run *run);
+u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to);
 
 /* The engine's side. */
 void sp_order_init(struct sp_order *o);
 void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now);
 int sp_order_take(struct sp_order *o, u32 rank, u64 word,
-		  const struct sp_desc *ring);
+		  const struct sp_desc *ring, u32 max);
 int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed);
 u64 sp_order_null_target(const struct sp_order *o, u32 rank);
 bool sp_order_advance(struct sp_order *o);
-u32 sp_order_deliver(struct sp_order *o);
+u32 sp_order_deliver(struct sp_order *o, u32 max);
 bool sp_order_release(struct sp_order *o, u64 upto);
 s64 sp_order_consumed(const struct sp_order *o);
 bool sp_order_quiet(const struct sp_order *o);

@@ -4,23 +4,28 @@
  * section 2.4): send, receive, nulls, delivery, and what is to be pushed.
  *
  * All that is new at any stage is taken at once and nothing is waited for
- * (opportunistic batching, section 3.2).
+ * (opportunistic batching, section 3.2), unless that is turned off: then a
+ * stage takes one message at a time, tells of it, and leaves the others to the
+ * passes that follow, which its news brings about.
  */
 #include "pass.h"
 
 /**
  * sp_core_init() - begin a view
  * @c: the group; the caller has set all pointers, sizes, @c->view, @c->polled,
- *	@c->spin and the shell, filled in @c->order as sp_order_init() wants it,
- *	set each @c->peers[].polled and zeroed each @c->peers[].pushed
+ *	@c->spin, @c->opt and the shell, filled in @c->order as
+ *	sp_order_init() wants it, set each @c->peers[].polled and zeroed each
+ *	@c->peers[].pushed
  */
 void sp_core_init(struct sp_core *c)
 {
 	u32 i;
 
 	sp_order_init(&c->order);
-	for (i = 0; i < c->nown; i++)
+	for (i = 0; i < c->nown; i++) {
 		c->own[i].now = c->own[i].tx->now;
+		c->own[i].pushed = c->own[i].now.count;
+	}
 	for (i = 0; i < c->order.nnodes; i++) {
 		struct sp_peer *p = &c->peers[i];
 
@@ -44,7 +49,16 @@ void sp_core_init(struct sp_core *c)
 	c->consumed_due = -1;
 	c->faulty = 0;
 	c->nulls_sent = 0;
+	memset(c->batches, 0, sizeof(c->batches));
 }
+
+/* How much a stage may take at once. */
+static u32 sp_pass_most(const struct sp_core *c, u32 opt)
+{
+	return c->on & opt ? U32_MAX : 1;
+}
+
+static int sp_pass_push_all(struct sp_core *c, bool tell);
 
 /* Look at what the senders of this node have committed. */
 static int sp_pass_own(struct sp_core *c)
@@ -66,8 +80,17 @@ static int sp_pass_own(struct sp_core *c)
 	return did;
 }
 
+/* Without SP_OPT_RECEIVE: tell everybody of the message that came just now. */
+static int sp_pass_ack(struct sp_core *c, u64 *messages)
+{
+	sp_batch_add(&c->batches[SP_STAGE_RECEIVE], *messages);
+	*messages = 0;
+	sp_order_advance(&c->order);
+	return sp_pass_push_all(c, true);
+}
+
 /* Receive predicate over one peer's lanes, and its acknowledgments. */
-static int sp_pass_peer(struct sp_core *c, u32 node)
+static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 {
 	const struct sp_peer *p = &c->peers[node];
 	u64 received, consumed, word;
@@ -76,6 +99,8 @@ static int sp_pass_peer(struct sp_core *c, u32 node)
 	u32 i;
 
 	for (i = 0; i < p->lay.lanes; i++) {
+		const struct sp_lane *lane = &c->order.lanes[p->lanes[i]];
+		u64 was = lane->now.count;
 		const struct sp_desc *ring;
 
 		if (!sp_cell_get(&p->row[SP_CELL_LANES + i], c->order.epoch,
@@ -83,11 +108,21 @@ static int sp_pass_peer(struct sp_core *c, u32 node)
 			continue;
 		ring = (const struct sp_desc *)(p->slab +
 						sp_layout_desc(&p->lay, i));
-		ret = sp_order_take(&c->order, p->lanes[i], word, ring);
+		ret = sp_order_take(&c->order, p->lanes[i], word, ring,
+				    sp_pass_most(c, SP_OPT_RECEIVE));
 		if (ret < 0)
 			return ret;
 		if (ret)
 			did = SP_DID_NEWS;
+		if (lane->now.count == was)
+			continue;
+		*messages += sp_messages(lane->desc, c->order.depth, was,
+					 lane->now.count);
+		if (!(c->on & SP_OPT_RECEIVE)) {
+			ret = sp_pass_ack(c, messages);
+			if (ret < 0)
+				return ret;
+		}
 	}
 	if (!sp_cell_get(&p->row[SP_CELL_RECEIVED], c->order.epoch, &received) ||
 	    !sp_cell_get(&p->row[SP_CELL_CONSUMED], c->order.epoch, &consumed))
@@ -105,6 +140,8 @@ static int sp_pass_nulls(struct sp_core *c)
 	int did = 0;
 	u32 i;
 
+	if (!(c->on & SP_OPT_NULL))
+		return 0;
 	for (i = 0; i < c->nown; i++) {
 		struct sp_own *own = &c->own[i];
 		u64 target = sp_order_null_target(&c->order, own->rank);
@@ -190,52 +227,53 @@ static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
 					p->pushed[i].to.count), epoch);
 }
 
-/*
- * Send predicate towards one peer: the runs of all own lanes, then the row.
- * Consumption alone is told when a sender may soon want the room, or when
- * nothing else happens; at the latest before this node sleeps.
- */
-static int sp_pass_push(struct sp_core *c, u32 node)
+/* Without SP_OPT_UNLOCK an own lane's lock is held to post, one at a time. */
+static void sp_pass_hold(struct sp_core *c, u32 own)
+{
+	if (!(c->on & SP_OPT_UNLOCK) && c->nown)
+		c->ops->lane_lock(c, own);
+}
+
+static void sp_pass_unhold(struct sp_core *c, u32 own)
+{
+	if (!(c->on & SP_OPT_UNLOCK) && c->nown)
+		c->ops->lane_unlock(c, own);
+}
+
+/* Post what is new of own lane @own up to a point. */
+static int sp_pass_run(struct sp_core *c, u32 node, u32 own,
+		       const struct sp_point *to, const struct sp_run *run)
+{
+	struct sp_own *o = &c->own[own];
+	int ret;
+
+	sp_pass_hold(c, own);
+	ret = c->ops->post_run(c, node, own, run);
+	sp_pass_unhold(c, own);
+	if (!ret && to->count > o->pushed) {
+		sp_batch_add(&c->batches[SP_STAGE_SEND],
+			     sp_messages(o->tx->desc, c->order.depth,
+					 o->pushed, to->count));
+		o->pushed = to->count;
+	}
+	return ret;
+}
+
+/* Post the row: it covers all that was posted before, last of lane @own. */
+static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 {
 	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
 	struct sp_cell cells[SP_CELL_LANES + SP_MAX_NODE_LANES];
 	struct sp_peer *p = &c->peers[node];
-	bool news, flag;
-	struct sp_run run;
 	int ret;
-	u32 i;
-
-	news = p->behind || self->received != p->received ||
-	       p->consumed < c->consumed_due ||
-	       ((c->idle > 1 || c->doze.state != SP_AWAKE) &&
-		self->consumed != p->consumed);
-	for (i = 0; i < c->nown; i++) {
-		struct sp_own *own = &c->own[i];
-		struct sp_pushed *pushed = &p->pushed[i];
-
-		if (!sp_tx_run(&pushed->to, &own->now, c->order.depth,
-			       c->order.units, &run))
-			continue;
-		if (own->now.count != pushed->to.count) {
-			ret = c->ops->post_run(c, node, i, &run);
-			if (ret)
-				goto unposted;
-		}
-		/* Rounds without messages, too, wait for a row to tell them. */
-		pushed->to = own->now;
-		p->behind = true;
-		news = true;
-	}
-	/* Only a raised flag must be told: one too many wake does no harm. */
-	flag = c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep;
-	if (!news && !flag)
-		return 0;
 
 	sp_fill_row(c, p, cells);
+	sp_pass_hold(c, own);
 	ret = c->ops->post_row(c, node, cells, SP_CELL_LANES + c->nown,
 			       &p->ticket);
+	sp_pass_unhold(c, own);
 	if (ret)
-		goto unposted;
+		return ret;
 	p->behind = false;
 	p->received = self->received;
 	p->consumed = self->consumed;
@@ -246,11 +284,74 @@ static int sp_pass_push(struct sp_core *c, u32 node)
 			p->check = p->ticket;
 		p->recheck = p->ticket;
 	}
-	return news ? SP_DID_NEWS : 0;
+	return 0;
+}
+
+/*
+ * Send predicate towards one peer: the runs of all own lanes, then the row; or,
+ * without SP_OPT_SEND, one message of each lane with a row of its own. With
+ * @tell the row alone is posted, and in any case.
+ *
+ * Consumption alone is told when a sender may soon want the room, or when
+ * nothing else happens; at the latest before this node sleeps.
+ */
+static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
+{
+	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
+	struct sp_peer *p = &c->peers[node];
+	u32 nown = tell ? 0 : c->nown;
+	bool news, flag;
+	struct sp_run run;
+	u32 last = 0;
+	int did = 0;
+	int ret;
+	u32 i;
+
+	news = tell || p->behind || self->received != p->received ||
+	       p->consumed < c->consumed_due ||
+	       ((c->idle > 1 || c->doze.state != SP_AWAKE) &&
+		self->consumed != p->consumed);
+	for (i = 0; i < nown; i++) {
+		struct sp_own *own = &c->own[i];
+		struct sp_pushed *pushed = &p->pushed[i];
+		struct sp_point to = own->now;
+
+		if (!(c->on & SP_OPT_SEND)) {
+			if (p->behind) {
+				ret = sp_pass_row(c, node, last, true);
+				if (ret)
+					goto unposted;
+				did = SP_DID_NEWS;
+				news = false;
+			}
+			sp_tx_cut(own->tx, &pushed->to, &to);
+		}
+		if (!sp_tx_run(&pushed->to, &to, c->order.depth, c->order.units,
+			       &run))
+			continue;
+		if (to.count != pushed->to.count) {
+			ret = sp_pass_run(c, node, i, &to, &run);
+			if (ret)
+				goto unposted;
+			last = i;
+		}
+		/* Rounds without messages, too, wait for a row to tell them. */
+		pushed->to = to;
+		p->behind = true;
+		news = true;
+	}
+	/* Only a raised flag must be told: one too many wake does no harm. */
+	flag = c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep;
+	if (!news && !flag)
+		return did;
+	ret = sp_pass_row(c, node, last, news);
+	if (ret)
+		goto unposted;
+	return news ? SP_DID_NEWS : did;
 
 unposted:
 	c->unposted = true;
-	return ret == -EAGAIN ? 0 : ret;
+	return ret == -EAGAIN ? did : ret;
 }
 
 /* The pusher's half of dozing: wake a peer that may have missed our write. */
@@ -282,7 +383,7 @@ static int sp_pass_wake(struct sp_core *c, u32 node)
 	return 0;
 }
 
-static int sp_pass_push_all(struct sp_core *c)
+static int sp_pass_push_all(struct sp_core *c, bool tell)
 {
 	int did = 0;
 	int ret;
@@ -291,7 +392,7 @@ static int sp_pass_push_all(struct sp_core *c)
 	for (n = 0; n < c->order.nnodes; n++) {
 		if (c->peers[n].gone)
 			continue;
-		ret = sp_pass_push(c, n);
+		ret = sp_pass_push(c, n, tell);
 		if (ret < 0) {
 			c->faulty = n;
 			return ret;
@@ -325,7 +426,7 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 	if (c->doze.state != SP_AWAKE || c->idle <= c->spin)
 		return did;
 	sp_doze_begin(&c->doze);
-	ret = sp_pass_push_all(c);
+	ret = sp_pass_push_all(c, false);
 	return ret < 0 ? ret : did;
 }
 
@@ -340,6 +441,27 @@ static bool sp_pass_waits(const struct sp_core *c)
 		if (!c->peers[n].gone && c->peers[n].landed < c->peers[n].ticket)
 			return true;
 	return false;
+}
+
+/*
+ * The node's readers have consumed something. Without SP_OPT_DELIVER peers are
+ * told of each message by itself and at once.
+ */
+static int sp_pass_consumed(struct sp_core *c, u64 released)
+{
+	struct sp_order *o = &c->order;
+	bool each = !(c->on & SP_OPT_DELIVER);
+	int ret;
+
+	if (each)
+		released = min(released, o->released + 1);
+	if (!sp_order_release(o, released))
+		return 0;
+	if (!each)
+		return SP_DID_NEWS;
+	c->consumed_due = o->nodes[o->self].consumed;
+	ret = sp_pass_push_all(c, true);
+	return ret < 0 ? ret : SP_DID_NEWS;
 }
 
 /* A lane of a peer may soon want the room that was consumed here. */
@@ -373,11 +495,14 @@ int sp_pass(struct sp_core *c, u64 released)
 {
 	struct sp_order *o = &c->order;
 	bool all_landed = true;
+	u64 delivered = o->messages;
+	u64 received = 0;
 	u32 fins = o->fins;
 	int did = 0;
 	int ret;
 	u32 n;
 
+	c->on = READ_ONCE(c->opt);
 	c->unposted = false;
 	did |= sp_pass_own(c);
 	for (n = 0; n < o->nnodes; n++) {
@@ -385,35 +510,38 @@ int sp_pass(struct sp_core *c, u64 released)
 
 		if (p->gone)
 			continue;
+		c->faulty = n;
 		/* Before the look: what landed after it is not covered. */
 		p->landed = c->ops->landed(c, n);
 		sp_pass_landed(c, p);
 		ret = sp_pass_wake(c, n);
 		if (ret >= 0)
-			ret = sp_pass_peer(c, n);
-		if (ret < 0) {
-			c->faulty = n;
+			ret = sp_pass_peer(c, n, &received);
+		if (ret < 0)
 			return ret;
-		}
 		did |= ret;
 		if (p->landed < p->ticket || p->check ||
 		    (c->polled && p->sleep != c->doze.epoch))
 			all_landed = false;
 	}
+	sp_batch_add(&c->batches[SP_STAGE_RECEIVE], received);
 	did |= sp_pass_nulls(c);
 	if (sp_order_advance(o))
 		did |= SP_DID_NEWS;
-	if (sp_order_deliver(o))
+	if (sp_order_deliver(o, sp_pass_most(c, SP_OPT_DELIVER)))
 		did |= SP_DID_NEWS | SP_DID_DELIVER;
+	sp_batch_add(&c->batches[SP_STAGE_DELIVER], o->messages - delivered);
 	if (o->fins != fins && o->fins == o->nlanes)
 		did |= SP_DID_NEWS | SP_DID_CLOSE;
-	if (sp_order_release(o, released))
-		did |= SP_DID_NEWS;
+	ret = sp_pass_consumed(c, released);
+	if (ret < 0)
+		return ret;
+	did |= ret;
 	sp_pass_pressure(c);
 	if (c->nown)
 		did |= sp_pass_free(c);
 
-	ret = sp_pass_push_all(c);
+	ret = sp_pass_push_all(c, false);
 	if (ret < 0)
 		return ret;
 	ret = sp_pass_doze(c, did | ret, all_landed);

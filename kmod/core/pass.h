@@ -14,13 +14,47 @@
 
 struct sp_core;
 
+/*
+ * The optimisations of the Spindle paper. Each can be turned off, so that what
+ * it brings can be measured; what programs see stays the same, but for
+ * SP_OPT_NULL: without nulls a sender that is silent stalls the others.
+ */
+#define SP_OPT_SEND	(1U << 0)	/* one push for all that was committed (3.2) */
+#define SP_OPT_RECEIVE	(1U << 1)	/* one ack for all that was received (3.2) */
+#define SP_OPT_DELIVER	(1U << 2)	/* all that is stable delivered at once (3.2) */
+#define SP_OPT_NULL	(1U << 3)	/* nulls (3.3) */
+#define SP_OPT_UNLOCK	(1U << 4)	/* no lane's lock is held to post (3.4) */
+#define SP_OPT_ALL	((1U << 5) - 1)
+
+/* The stages of which the batches are counted. */
+enum sp_stage {
+	SP_STAGE_SEND,		/* of one own lane, pushed together */
+	SP_STAGE_RECEIVE,	/* of all lanes of peers, acknowledged together */
+	SP_STAGE_DELIVER,	/* delivered together */
+	SP_STAGES,
+};
+
+#define SP_BATCH_SIZES	128
+
+/**
+ * struct sp_batches - how many messages a stage took at once
+ * @messages: in all batches; neither nulls nor SP_DESC_FIN count
+ * @size: batches of one message, of two, and so on; the last entry counts all
+ *	that were larger than that as well
+ */
+struct sp_batches {
+	u64 messages;
+	u64 size[SP_BATCH_SIZES];
+};
+
 /**
  * struct sp_shell_ops - what the core asks of its shell
  * @lane_lock: take the lock of own lane @own; sleeps are not allowed within
  * @lane_unlock: drop it
  * @post_run: post writes of stretches of own lane @own to peer @node, in the
  *	order of &struct sp_run; all or nothing. 0, or -EAGAIN when the send
- *	queue has no room, or another errno when the peer is out of reach
+ *	queue has no room, or another errno when the peer is out of reach.
+ *	Like @post_row, called under one lane's lock without SP_OPT_UNLOCK
  * @post_row: post the row, from a private copy, behind what was posted to
  *	@node before; @ticket: what @landed must reach before the write and all
  *	before it have landed there. Errors as @post_run
@@ -46,11 +80,13 @@ struct sp_shell_ops {
  * @tx: its sending side: under the lane's lock
  * @rank: its rank among the senders
  * @now: copy of @tx->now, taken under the lock in this pass
+ * @pushed: descriptors that were pushed to some peer
  */
 struct sp_own {
 	struct sp_tx *tx;
 	u32 rank;
 	struct sp_point now;
+	u64 pushed;
 };
 
 /**
@@ -123,6 +159,9 @@ struct sp_peer {
  * @consumed_due: peers must be told of consumption at least up to here
  * @faulty: node whose writes made sp_pass() return -EPROTO
  * @nulls_sent: turns of own lanes given up
+ * @opt: SP_OPT_* that are on; the shell may change it at any time, and kicks
+ * @on: what @opt was when the pass began
+ * @batches: by stage; written by passes only
  * @ops: the shell
  */
 struct sp_core {
@@ -140,6 +179,9 @@ struct sp_core {
 	s64 consumed_due;
 	u32 faulty;
 	u64 nulls_sent;
+	u32 opt;
+	u32 on;
+	struct sp_batches batches[SP_STAGES];
 	const struct sp_shell_ops *ops;
 };
 
@@ -151,6 +193,21 @@ struct sp_core {
 
 void sp_core_init(struct sp_core *c);
 int sp_pass(struct sp_core *c, u64 released);
+
+/**
+ * sp_batch_add() - count a batch
+ * @b: the stage's batches; who reads them meanwhile may see half of it
+ * @messages: how many it held; none is no batch
+ */
+static inline void sp_batch_add(struct sp_batches *b, u64 messages)
+{
+	u32 i = min_t(u64, messages, SP_BATCH_SIZES) - 1;
+
+	if (!messages)
+		return;
+	WRITE_ONCE(b->messages, b->messages + messages);
+	WRITE_ONCE(b->size[i], b->size[i] + 1);
+}
 
 /**
  * sp_core_kick() - something happened that polling may not show: look again

@@ -93,7 +93,7 @@ static void put(struct order_world *w, u32 rank, u64 count, u64 index, u32 len,
 static int take(struct order_world *w, u32 rank, u64 round, u64 count)
 {
 	return sp_order_take(&w->o, rank, sp_progress(round, count),
-			     w->ring[rank]);
+			     w->ring[rank], U32_MAX);
 }
 
 static void order_received_num(struct kunit *test)
@@ -444,16 +444,16 @@ static void order_deliver(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sp_order_quiet(&w->o));
 
 	/* Only what every node has received. */
-	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), 0u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 0u);
 	w->nodes[1].received = 0;
-	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), 0u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 0u);
 	KUNIT_EXPECT_EQ(test, w->o.delivered, 0ll);
 	KUNIT_EXPECT_EQ(test, sp_order_consumed(&w->o), 0ll);
 	w->nodes[1].received = 2;
-	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), 2u);
-	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), 0u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 2u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 0u);
 	w->nodes[1].received = 9;
-	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), 1u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 1u);
 	KUNIT_EXPECT_TRUE(test, sp_order_quiet(&w->o));
 
 	KUNIT_EXPECT_EQ(test, w->log[0].seq, 1ll);
@@ -497,7 +497,7 @@ static void order_log_wrap(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, take(w, 0, n + DEPTH, n + DEPTH), 1);
 		KUNIT_EXPECT_TRUE(test, sp_order_advance(&w->o));
 		w->nodes[1].received = w->nodes[0].received;
-		KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o), (u32)DEPTH);
+		KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), (u32)DEPTH);
 		for (k = 0; k < DEPTH; k++) {
 			const struct sp_log *log = &w->log[(i * DEPTH + k) % DEPTH];
 

@@ -67,8 +67,11 @@ static struct posted *record(struct shell *s, enum posted_kind kind, u32 node)
 	p->kind = kind;
 	p->node = node;
 	s->nposted++;
-	/* Nothing is posted under a lane's lock, nor to the own node. */
-	s->bad += s->locked || node == 0;
+	/* As asked for, under one lane's lock or none; not to the own node. */
+	if (kind != WAKE)
+		s->bad += s->locked != (s->core.nown &&
+					!(s->core.on & SP_OPT_UNLOCK));
+	s->bad += node == 0;
 	return p;
 }
 
@@ -192,6 +195,7 @@ static struct shell *shell(struct kunit *test, const u32 *owners, u32 nlanes,
 	s->core.view = 1;
 	s->core.polled = polled;
 	s->core.spin = 4;
+	s->core.opt = SP_OPT_ALL;
 	s->core.ops = &shell_ops;
 	sp_core_init(&s->core);
 	return s;
@@ -668,6 +672,283 @@ static void pass_whole_walk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->bad, 0u);
 }
 
+/* One message a push, each with its row, also where a row finds no room. */
+static void pass_opt_send(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, true);
+	u32 i;
+
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_SEND;
+	for (i = 0; i < 5; i++)
+		sp_tx_commit(&s->tx[0], 100, 0);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+		KUNIT_ASSERT_EQ(test, s->nposted, 2u);
+		KUNIT_EXPECT_EQ(test, (int)s->posted[0].kind, (int)RUN);
+		KUNIT_EXPECT_EQ(test, s->posted[0].run.desc[0].off, 16 * i);
+		KUNIT_EXPECT_EQ(test, s->posted[0].run.desc[0].len, 16u);
+		KUNIT_EXPECT_EQ(test, s->posted[0].run.bytes[0].off, 128 * i);
+		KUNIT_EXPECT_EQ(test, s->posted[0].run.bytes[0].len, 100u);
+		KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_LANES),
+				sp_progress(i + 1, i + 1));
+	}
+	s->fail_row = 1;
+	pass(s);
+	KUNIT_EXPECT_EQ(test, s->nposted, 1u);
+	KUNIT_EXPECT_TRUE(test, s->core.unposted);
+	/* The row that is still owed, then the next message. */
+	pass(s);
+	KUNIT_ASSERT_EQ(test, s->nposted, 3u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_LANES),
+			sp_progress(3, 3));
+	KUNIT_EXPECT_EQ(test, (int)s->posted[1].kind, (int)RUN);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[2], SP_CELL_LANES),
+			sp_progress(4, 4));
+	/* Turned on again, the rest goes together. */
+	sp_tx_commit(&s->tx[0], 0, 0);
+	s->core.opt = SP_OPT_ALL;
+	pass(s);
+	KUNIT_ASSERT_EQ(test, s->nposted, 2u);
+	KUNIT_EXPECT_EQ(test, s->posted[0].run.desc[0].len, 32u);
+	KUNIT_EXPECT_EQ(test, pass(s), 0);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_SEND].size[0], 4ull);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_SEND].size[1], 1ull);
+}
+
+/* Nulls around a message travel with it; each lane has its own row. */
+static void pass_opt_send_nulls(struct kunit *test)
+{
+	struct shell *s = shell(test, two_own, 3, 2, true);
+
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_SEND;
+	sp_tx_nulls(&s->tx[0], 3);
+	sp_tx_commit(&s->tx[0], 1, 0);
+	sp_tx_commit(&s->tx[0], 1, 0);
+	sp_tx_nulls(&s->tx[0], 8);
+	sp_tx_nulls(&s->tx[1], 7);
+	sp_tx_commit(&s->tx[1], 1, 0);
+	pass(s);
+	KUNIT_ASSERT_EQ(test, s->nposted, 4u);
+	KUNIT_EXPECT_EQ(test, s->posted[0].own, 0u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_LANES),
+			sp_progress(4, 1));
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_LANES + 1),
+			sp_progress(0, 0));
+	KUNIT_EXPECT_EQ(test, s->posted[2].own, 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[3], SP_CELL_LANES + 1),
+			sp_progress(8, 1));
+	pass(s);
+	KUNIT_ASSERT_EQ(test, s->nposted, 2u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_LANES),
+			sp_progress(8, 2));
+}
+
+/* @n empty messages from node 1, in turns 0, 1, 2 ... */
+static void arrive(struct shell *s, u32 n)
+{
+	struct sp_desc *ring = (struct sp_desc *)
+		(s->slab[1] + sp_layout_desc(&s->peers[1].lay, 0));
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		ring[i] = (struct sp_desc){ i, 0, 0, 0 };
+	peer_cell(s, 1, SP_CELL_LANES, sp_progress(n, n));
+}
+
+/* An ack for each message, though received_num waits for another lane. */
+static void pass_opt_receive(struct kunit *test)
+{
+	static const u32 owners[] = { 1, 2 };
+	struct shell *s = shell(test, owners, 2, 3, true);
+	u32 i;
+
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_RECEIVE;
+	arrive(s, 4);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+		KUNIT_ASSERT_EQ(test, s->nposted, 2u);
+		KUNIT_EXPECT_EQ(test, count(s, ROW, 1), 1u);
+		KUNIT_EXPECT_EQ(test, count(s, ROW, 2), 1u);
+		KUNIT_EXPECT_EQ(test, s->lanes[0].now.round, (u64)i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, s->seen[0].received, 0ll);
+	/* Lane 1 gives up its turns: all of that is news at once. */
+	peer_cell(s, 2, SP_CELL_LANES, sp_progress(4, 0));
+	s->fail_row = 1;
+	pass(s);
+	/* Node 1's did not go out the first time and does at the end. */
+	KUNIT_EXPECT_EQ(test, count(s, ROW, 1), 1u);
+	KUNIT_EXPECT_EQ(test, count(s, ROW, 2), 2u);
+	KUNIT_EXPECT_EQ(test, s->seen[0].received, 7ll);
+	KUNIT_EXPECT_EQ(test, s->peers[1].received, 7ll);
+	KUNIT_EXPECT_EQ(test, s->peers[2].received, 7ll);
+	KUNIT_EXPECT_EQ(test, pass(s), 0);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_RECEIVE].size[0], 4ull);
+
+	s = shell(test, owners, 2, 3, true);
+	arrive(s, 4);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, s->nposted, 2u);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_RECEIVE].size[3], 1ull);
+}
+
+/* What fails to be posted is laid at the door of the right peer. */
+static void pass_opt_receive_faulty(struct kunit *test)
+{
+	static const u32 owners[] = { 1, 2 };
+	struct shell *s = shell(test, owners, 2, 3, true);
+
+	s->core.opt = 0;
+	arrive(s, 4);
+	peer_cell(s, 2, SP_CELL_LANES, sp_progress(0x80000000, 0));
+	KUNIT_EXPECT_EQ(test, pass(s), -EPROTO);
+	KUNIT_EXPECT_EQ(test, s->core.faulty, 2u);
+}
+
+/* One message delivered, one consumed, one row for that, whatever is left. */
+static void pass_opt_deliver(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+	u32 i;
+
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_DELIVER;
+	arrive(s, 3);
+	peer_row(s, 1, 2, -1);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_DELIVER);
+		KUNIT_EXPECT_EQ(test, s->core.order.published, (u64)i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, pass(s), 0);
+	for (i = 0; i < 3; i++) {
+		s->nposted = 0;
+		KUNIT_EXPECT_TRUE(test, sp_pass(&s->core, 3) & SP_DID_NEWS);
+		KUNIT_ASSERT_EQ(test, s->nposted, 1u);
+		KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_CONSUMED),
+				(u64)i + 1);
+	}
+	KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 3), 0);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_DELIVER].size[0], 3ull);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_DELIVER].messages, 3ull);
+}
+
+/* No room for the row of a message consumed: it goes out, and not lazily. */
+static void pass_opt_deliver_again(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+
+	receive(test, s, 1);
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_DELIVER;
+	s->fail_row = 2;
+	s->nposted = 0;
+	sp_pass(&s->core, 1);
+	KUNIT_EXPECT_EQ(test, s->nposted, 0u);
+	sp_pass(&s->core, 1);
+	KUNIT_ASSERT_EQ(test, s->nposted, 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_CONSUMED), 1ull);
+}
+
+/* No nulls while they are off; those that are due come with the next pass. */
+static void pass_opt_null(struct kunit *test)
+{
+	struct shell *s = shell(test, last_own, 3, 3, true);
+
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_NULL;
+	arrive(s, 3);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, s->core.nulls_sent, 0ull);
+	KUNIT_EXPECT_EQ(test, s->tx[0].now.round, 0ull);
+	settle(s);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+	s->core.opt = SP_OPT_ALL;
+	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, s->core.nulls_sent, 2ull);
+}
+
+/*
+ * The paper's baseline and Spindle: eight messages out and eight in, to and
+ * from one peer, all consumed. Counts runs and rows.
+ */
+static void walk(struct kunit *test, u32 opt, u32 *runs, u32 *rows)
+{
+	static const u32 owners[] = { 0, 1 };
+	struct shell *s = shell(test, owners, 2, 2, true);
+	int i;
+
+	s->core.opt = opt;
+	for (i = 0; i < 8; i++)
+		sp_tx_commit(&s->tx[0], 0, 0);
+	arrive(s, 8);
+	*runs = 0;
+	*rows = 0;
+	for (i = 0; i < 40; i++) {
+		s->nposted = 0;
+		KUNIT_EXPECT_GE(test, sp_pass(&s->core, s->core.order.published), 0);
+		*runs += count(s, RUN, 1);
+		/* Those of dozing are not what is counted here. */
+		if (s->core.doze.state == SP_AWAKE)
+			*rows += count(s, ROW, 1);
+		all_landed(s);
+		peer_row(s, 1, 15, -1);
+	}
+	KUNIT_EXPECT_EQ(test, s->core.order.published, 16ull);
+	KUNIT_EXPECT_EQ(test, s->peers[1].consumed, 15ll);
+	KUNIT_EXPECT_EQ(test, s->core.nulls_sent, 0ull);
+	KUNIT_EXPECT_EQ(test, s->bad, 0u);
+}
+
+static void pass_baseline(struct kunit *test)
+{
+	u32 runs, rows;
+
+	/* One push; then what was consumed. */
+	walk(test, SP_OPT_ALL, &runs, &rows);
+	KUNIT_EXPECT_EQ(test, runs, 1u);
+	KUNIT_EXPECT_EQ(test, rows, 2u);
+	/* A push for each message, an ack for each, a row for each consumed. */
+	walk(test, 0, &runs, &rows);
+	KUNIT_EXPECT_EQ(test, runs, 8u);
+	KUNIT_EXPECT_EQ(test, rows, 8u + 8u + 16u);
+	walk(test, SP_OPT_ALL & ~SP_OPT_SEND, &runs, &rows);
+	KUNIT_EXPECT_EQ(test, runs, 8u);
+	walk(test, SP_OPT_ALL & ~SP_OPT_UNLOCK, &runs, &rows);
+	KUNIT_EXPECT_EQ(test, runs, 1u);
+	KUNIT_EXPECT_EQ(test, rows, 2u);
+}
+
+static void pass_batches(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+	struct sp_batches b = { 0 };
+
+	sp_batch_add(&b, 0);
+	sp_batch_add(&b, 1);
+	sp_batch_add(&b, 127);
+	sp_batch_add(&b, 128);
+	sp_batch_add(&b, 1000);
+	KUNIT_EXPECT_EQ(test, b.messages, 1256ull);
+	KUNIT_EXPECT_EQ(test, b.size[0], 1ull);
+	KUNIT_EXPECT_EQ(test, b.size[126], 1ull);
+	KUNIT_EXPECT_EQ(test, b.size[127], 2ull);
+
+	receive(test, s, 7);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_RECEIVE].size[6], 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_DELIVER].size[6], 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_SEND].messages, 0ull);
+
+	/* To two peers, and still one batch; the last message is none. */
+	s = shell(test, one_own, 1, 3, true);
+	sp_tx_commit(&s->tx[0], 10, 0);
+	sp_tx_commit(&s->tx[0], 10, 0);
+	sp_tx_commit(&s->tx[0], 0, SP_DESC_FIN);
+	s->fail_run = 1;
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 2), 1u);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 1), 1u);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_SEND].size[1], 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.batches[SP_STAGE_SEND].messages, 2ull);
+}
+
 static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_order_of_posts),
 	KUNIT_CASE(pass_again_run),
@@ -686,6 +967,15 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_gone),
 	KUNIT_CASE(pass_faulty),
 	KUNIT_CASE(pass_whole_walk),
+	KUNIT_CASE(pass_opt_send),
+	KUNIT_CASE(pass_opt_send_nulls),
+	KUNIT_CASE(pass_opt_receive),
+	KUNIT_CASE(pass_opt_receive_faulty),
+	KUNIT_CASE(pass_opt_deliver),
+	KUNIT_CASE(pass_opt_deliver_again),
+	KUNIT_CASE(pass_opt_null),
+	KUNIT_CASE(pass_baseline),
+	KUNIT_CASE(pass_batches),
 	{}
 };
 

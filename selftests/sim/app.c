@@ -39,6 +39,8 @@ static void app_plan(struct sim *s, struct plan *p)
 	default:
 		p->max_len = rng_below(r, s->max_len / 4 + 1);
 	}
+	if (s->alike)
+		p->total = s->each;
 	p->sent = calloc(p->total + 1, sizeof(*p->sent));
 }
 
@@ -111,6 +113,7 @@ static void app_commit(struct sim *s, u32 lane, u32 len, u32 flags)
 	net_overwritten(s, n, (u8 *)&tx->desc[tx->now.count & (tx->depth - 1)],
 			sizeof(*tx->desc));
 	sp_tx_commit(tx, len, flags);
+	s->messages += !flags;
 	node_local(n);
 }
 
@@ -349,6 +352,27 @@ static void app_check_lanes(struct sim *s, struct node *n)
 	}
 }
 
+/* Every message was in one batch of each stage. */
+static void app_check_batches(struct sim *s, struct node *n)
+{
+	u64 want[SP_STAGES] = { 0 };
+	u32 i;
+
+	for (i = 0; i < s->nlanes; i++) {
+		want[SP_STAGE_DELIVER] += s->plans[i].total;
+		if (s->plans[i].node != n->id)
+			want[SP_STAGE_RECEIVE] += s->plans[i].total;
+		else if (s->nnodes > 1)
+			want[SP_STAGE_SEND] += s->plans[i].total;
+	}
+	for (i = 0; i < SP_STAGES; i++)
+		if (n->core.batches[i].messages != want[i])
+			sim_violation(s, "node %u counts %llu messages in batches of stage %u, there were %llu",
+				      n->id,
+				      (unsigned long long)n->core.batches[i].messages,
+				      i, (unsigned long long)want[i]);
+}
+
 static void app_check_node(struct sim *s, struct node *n)
 {
 	const struct sp_order *o = &n->core.order;
@@ -356,6 +380,7 @@ static void app_check_node(struct sim *s, struct node *n)
 	u32 i;
 
 	app_check_lanes(s, n);
+	app_check_batches(s, n);
 	for (i = 0; i < n->nreaders; i++)
 		if (n->readers[i].cursor != n->recorded)
 			sim_violation(s, "node %u reader %u stopped", n->id, i);

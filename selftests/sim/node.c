@@ -31,6 +31,8 @@ static void op_lane_lock(struct sp_core *c, u32 own)
 	struct node *n = node_of(c);
 
 	node_interrupted(n);
+	if (n->held++)
+		sim_violation(n->sim, "node %u takes two lane locks", n->id);
 	node_plan(n, own)->locked = true;
 }
 
@@ -39,7 +41,52 @@ static void op_lane_unlock(struct sp_core *c, u32 own)
 	struct node *n = node_of(c);
 
 	node_plan(n, own)->locked = false;
+	n->held--;
 	node_interrupted(n);
+}
+
+/* Posting is done under a lane's lock, or without one, as chosen. */
+static void node_posts(struct node *n)
+{
+	bool hold = !(n->core.on & SP_OPT_UNLOCK) && n->core.nown;
+
+	if (n->held != hold)
+		sim_violation(n->sim, "node %u posts under %u locks", n->id,
+			      n->held);
+}
+
+static struct told node_tells(const struct node *n, u32 node)
+{
+	const struct sp_core *c = &n->core;
+	struct told t = { .released = c->order.released };
+	u32 i;
+
+	for (i = 0; i < c->nown; i++)
+		t.pushed += c->peers[node].pushed[i].to.count;
+	for (i = 0; i < c->order.nlanes; i++)
+		if (n->lanes[i].node != n->id)
+			t.taken += n->lanes[i].now.count;
+	return t;
+}
+
+/* Without an optimisation a row tells of one message only. */
+static void node_check_row(struct node *n, u32 node)
+{
+	struct told now = node_tells(n, node);
+	struct told was = n->told[node];
+	u32 on = n->core.on;
+
+	n->told[node] = now;
+	if (n->sim->flips)
+		return;
+	if ((!(on & SP_OPT_SEND) && now.pushed - was.pushed > 1) ||
+	    (!(on & SP_OPT_RECEIVE) && now.taken - was.taken > 1) ||
+	    (!(on & SP_OPT_DELIVER) && now.released - was.released > 1))
+		sim_violation(n->sim, "node %u tells node %u of %llu pushed, %llu received, %llu consumed at once",
+			      n->id, node,
+			      (unsigned long long)(now.pushed - was.pushed),
+			      (unsigned long long)(now.taken - was.taken),
+			      (unsigned long long)(now.released - was.released));
 }
 
 static int op_post_run(struct sp_core *c, u32 node, u32 own,
@@ -51,11 +98,13 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 	u32 wanted = 0;
 	u32 i;
 
+	node_posts(n);
 	node_interrupted(n);
 	for (i = 0; i < 2; i++)
 		wanted += !!run->bytes[i].len + !!run->desc[i].len;
 	if (!net_room(conn, wanted))
 		return -EAGAIN;
+	s->writes += wanted;
 	for (i = 0; i < 2; i++) {
 		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
 
@@ -82,6 +131,8 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	bool live = s->opts.broken & SIM_BREAK_LIVE_ROWS;
 	const struct sp_cell *src = cells;
 
+	node_posts(n);
+	node_check_row(n, node);
 	node_interrupted(n);
 	if (!net_room(conn, 1))
 		return -EAGAIN;
@@ -90,6 +141,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 			return -EAGAIN;
 		conn->credits--;
 	}
+	s->rows++;
 	if (live) {
 		memcpy(n->live_row, cells, count * sizeof(*cells));
 		src = n->live_row;
@@ -155,6 +207,7 @@ static void node_rebase(struct sim *s, struct node *n)
 		n->tx[i].freed = start.count;
 		n->tx[i].head = start.tail;
 		n->own[i].now = start;
+		n->own[i].pushed = start.count;
 	}
 	for (k = 0; k < s->nnodes; k++) {
 		o->nodes[k].received = before;
@@ -167,6 +220,8 @@ static void node_rebase(struct sim *s, struct node *n)
 	}
 	o->delivered = before;
 	n->core.consumed_due = before;
+	for (k = 0; k < s->nnodes; k++)
+		n->told[k] = node_tells(n, k);
 }
 
 static void node_init_lanes(struct sim *s, struct node *n)
@@ -338,7 +393,7 @@ static void node_did(struct sim *s, struct node *n, int did)
 void node_pass(struct sim *s, struct node *n)
 {
 	const struct weather *w = &s->weather;
-	u64 released;
+	u64 released, published;
 	u32 delay;
 
 	n->scheduled = false;
@@ -351,10 +406,19 @@ void node_pass(struct sim *s, struct node *n)
 	s->amid = n;
 	n->passing = true;
 	do {
+		/* All but nulls: those have to be given by all or by none. */
+		if (s->flips && rng_chance(&s->opt_rng, 60))
+			n->core.opt ^= rng_below(&s->opt_rng, SP_OPT_ALL) &
+				~SP_OPT_NULL;
 		released = node_released(n);
+		published = n->core.order.published;
 		n->noticed = false;
 		n->passes++;
 		node_did(s, n, sp_pass(&n->core, released));
+		if (!(n->core.on & SP_OPT_DELIVER) &&
+		    n->core.order.published > published + 1)
+			sim_violation(s, "node %u delivers more than one message at once",
+				      n->id);
 		if (s->violated || n->failed)
 			break;
 		/* The programs' half: they saw an engine awake and did not kick. */

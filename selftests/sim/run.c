@@ -166,6 +166,35 @@ static void sim_sizes(struct sim *s)
 	}
 }
 
+/*
+ * Optimisations that are off, by node, in half of the runs; in some of these
+ * they come and go. Without nulls, which are given by all nodes or by none, a
+ * sender waits for the others: then all send alike.
+ */
+static void sim_optimise(struct sim *s)
+{
+	bool forced = s->opts.force & SIM_FORCE_OPT;
+	struct rng *r = &s->opt_rng;
+	bool off, nulls;
+	u32 i;
+
+	/* Of its own, so that the rest of the run stays what it is. */
+	r->state = s->rng.state ^ 0x6f7074ull << 32;
+	off = rng_chance(r, 500);
+	nulls = !off || rng_chance(r, 700);
+	s->flips = !forced && off && rng_chance(r, 400);
+	s->alike = forced || !nulls;
+	s->each = rng_below(r, 41);
+	for (i = 0; i < s->nnodes; i++) {
+		u32 opt = SP_OPT_ALL;
+
+		if (off)
+			opt = rng_chance(r, 700) ? rng_below(r, SP_OPT_ALL + 1) : 0;
+		opt = nulls ? opt | SP_OPT_NULL : opt & ~SP_OPT_NULL;
+		s->nodes[i].core.opt = forced ? s->opts.opt : opt;
+	}
+}
+
 struct sim *sim_new(const struct sim_opts *opts)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -181,6 +210,7 @@ struct sim *sim_new(const struct sim_opts *opts)
 	sim_weather(s);
 	sim_members(s);
 	sim_sizes(s);
+	sim_optimise(s);
 	if (s->nnodes < 2)
 		s->hostile = false;
 	for (i = 0; i < s->nnodes; i++)
@@ -197,6 +227,9 @@ struct sim *sim_new(const struct sim_opts *opts)
 		if (rng_chance(&s->rng, 400))
 			sim_after(s, rng_range(&s->rng, 1, 3000), EV_ATTACK, 0);
 	}
+	for (i = 0; i < s->nnodes; i++)
+		sim_trace(s, "node %u optimises %#x%s", i,
+			  s->nodes[i].core.opt, s->flips ? ", for now" : "");
 	sim_trace(s, "%u nodes %u lanes depth %u window %u max %u slots %u credits %u%s",
 		  s->nnodes, s->nlanes, s->depth, s->window, s->max_len,
 		  s->slots, s->credits, s->hostile ? ", one hostile" : "");

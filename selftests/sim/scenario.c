@@ -13,7 +13,44 @@ struct scenario {
 	int (*run)(void);
 };
 
-static u32 count_violations(struct sim_opts opts, u32 seeds, bool report)
+/**
+ * struct tally - what the runs of a scenario cost
+ * @pairs: messages sent, each times the peers it went to
+ * @writes: of data
+ * @batches: by stage
+ * @messages: in these
+ * @mean: of these
+ */
+struct tally {
+	u64 pairs;
+	u64 writes;
+	u64 rows;
+	u64 batches[SP_STAGES];
+	u64 messages[SP_STAGES];
+	double mean[SP_STAGES];
+};
+
+static void tally_add(struct tally *t, const struct sim *s)
+{
+	u32 i, k, n;
+
+	t->pairs += s->messages * (s->nnodes - 1);
+	t->writes += s->writes;
+	t->rows += s->rows;
+	for (i = 0; i < SP_STAGES; i++) {
+		for (n = 0; n < s->nnodes; n++) {
+			const struct sp_batches *b = &s->nodes[n].core.batches[i];
+
+			t->messages[i] += b->messages;
+			for (k = 0; k < SP_BATCH_SIZES; k++)
+				t->batches[i] += b->size[k];
+		}
+		t->mean[i] = t->messages[i] / (double)max(t->batches[i], 1ull);
+	}
+}
+
+static u32 count_violations(struct sim_opts opts, u32 seeds, bool report,
+			    struct tally *t)
 {
 	u32 violations = 0;
 	u32 i;
@@ -27,6 +64,8 @@ static u32 count_violations(struct sim_opts opts, u32 seeds, bool report)
 			if (!violations++ && report)
 				printf("  seed %u: %s\n", i, s->why);
 		}
+		if (t)
+			tally_add(t, s);
 		sim_free(s);
 	}
 	return violations;
@@ -40,11 +79,11 @@ static int kept_and_broken(enum sim_doorbell doorbell, unsigned int broken,
 		.doorbell = doorbell,
 		.force = force | SIM_FORCE_HONEST,
 	};
-	u32 kept = count_violations(opts, seeds, true);
+	u32 kept = count_violations(opts, seeds, true, NULL);
 	u32 found;
 
 	opts.broken = broken;
-	found = count_violations(opts, seeds, true);
+	found = count_violations(opts, seeds, true, NULL);
 	printf("  kept: %u of %u runs violate; broken: %u\n", kept, seeds, found);
 	return kept || !found;
 }
@@ -55,7 +94,7 @@ static int always_kept(unsigned int force, u32 seeds)
 	u32 found = 0;
 
 	for (opts.doorbell = 0; opts.doorbell < SIM_DOORBELLS; opts.doorbell++)
-		found += count_violations(opts, seeds, true);
+		found += count_violations(opts, seeds, true, NULL);
 	printf("  %u of %u runs violate\n", found, seeds * SIM_DOORBELLS);
 	return found != 0;
 }
@@ -93,6 +132,44 @@ static int run_tiny_queue(void)
 static int run_hostile(void)
 {
 	return always_kept(SIM_FORCE_HOSTILE, 500);
+}
+
+/* Each optimisation turned off, and all: what that costs in writes. */
+static int run_baseline(void)
+{
+	static const struct {
+		const char *what;
+		u32 opt;
+	} table[] = {
+		{ "all on", SP_OPT_ALL },
+		{ "no send", SP_OPT_ALL & ~SP_OPT_SEND },
+		{ "no receive", SP_OPT_ALL & ~SP_OPT_RECEIVE },
+		{ "no deliver", SP_OPT_ALL & ~SP_OPT_DELIVER },
+		{ "no null", SP_OPT_ALL & ~SP_OPT_NULL },
+		{ "no unlock", SP_OPT_ALL & ~SP_OPT_UNLOCK },
+		{ "all off", 0 },
+	};
+	struct sim_opts opts = { .force = SIM_FORCE_OPT | SIM_FORCE_HONEST };
+	double all_on = 0, writes = 0;
+	u32 found = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		struct tally t = { 0 };
+
+		opts.opt = table[i].opt;
+		for (opts.doorbell = 0; opts.doorbell < SIM_DOORBELLS; opts.doorbell++)
+			found += count_violations(opts, 60, true, &t);
+		writes = (double)(t.writes + t.rows) / t.pairs;
+		all_on = i ? all_on : writes;
+		printf("  %-10s  a message and peer: %.2f writes of data, %.2f rows; batches sent %.2f received %.2f delivered %.2f\n",
+		       table[i].what, (double)t.writes / t.pairs,
+		       (double)t.rows / t.pairs, t.mean[SP_STAGE_SEND],
+		       t.mean[SP_STAGE_RECEIVE], t.mean[SP_STAGE_DELIVER]);
+	}
+	printf("  %u violations; all off costs %.2f as many writes as all on\n",
+	       found, writes / all_on);
+	return found || writes < 1.3 * all_on;
 }
 
 static int run_doze(void)
@@ -186,7 +263,8 @@ static int run_forged_round(void)
 
 	sp_order_init(&o);
 	for (i = 0; i < 32; i++) {
-		int ret = sp_order_take(&o, 1, sp_progress(1u << i, 0), ring);
+		int ret = sp_order_take(&o, 1, sp_progress(1u << i, 0), ring,
+					U32_MAX);
 
 		if (ret > 0)
 			worst = max(worst, (u32)sp_order_null_target(&o, 0));
@@ -212,6 +290,8 @@ static const struct scenario scenarios[] = {
 	  run_store },
 	{ "late-counters", "every counter passes 2^32", run_late },
 	{ "tiny-queue", "a send queue that holds hardly one run", run_tiny_queue },
+	{ "baseline", "the optimisations of the paper, each off and all",
+	  run_baseline },
 	{ "hostile", "one node writes what no correct node writes", run_hostile },
 };
 

@@ -49,12 +49,14 @@ enum sim_doorbell {
 #define SIM_FORCE_LATE		(1u << 2)	/* counters begin just below 2^32 */
 #define SIM_FORCE_TEARS		(1u << 3)
 #define SIM_FORCE_TINY_QUEUE	(1u << 4)
+#define SIM_FORCE_OPT		(1u << 5)	/* all nodes run with sim_opts.opt */
 
 struct sim_opts {
 	u64 seed;
 	enum sim_doorbell doorbell;
 	unsigned int broken;
 	unsigned int force;
+	u32 opt;		/* SP_OPT_*, with SIM_FORCE_OPT */
 	bool trace;
 };
 
@@ -185,6 +187,13 @@ struct plan {
 	u32 nsent;
 };
 
+/* What the rows posted to a peer have told, failed ones included. */
+struct told {
+	u64 pushed;
+	u64 taken;
+	u64 released;
+};
+
 /**
  * struct node - one node
  * @slab: replicas by owner; the own one is what it writes itself
@@ -193,6 +202,8 @@ struct plan {
  * @kicked: to be woken before the next pass
  * @noticed: a completion came amid this pass
  * @recorded: delivered messages that were checked
+ * @held: lane locks that its engine holds
+ * @told: by peer
  * @next: by lane, which of its messages must be delivered next
  * @live_row: for SIM_BREAK_LIVE_ROWS
  */
@@ -216,6 +227,8 @@ struct node {
 	u32 closed;
 	u64 passes;
 	u64 recorded;
+	u32 held;
+	struct told told[SIM_MAX_NODES];
 	u32 next[SIM_MAX_LANES];
 	struct reader readers[SIM_MAX_READERS];
 	u32 nreaders;
@@ -265,6 +278,14 @@ struct sim {
 	u64 base_count;
 	u64 base_tail;
 	struct weather weather;
+
+	struct rng opt_rng;
+	bool flips;			/* optimisations come and go */
+	bool alike;			/* all lanes send as many messages */
+	u32 each;
+	u64 messages;
+	u64 writes;			/* of data */
+	u64 rows;
 
 	struct node *nodes;
 	struct conn *conns;		/* nnodes * nnodes */
