@@ -186,6 +186,7 @@ struct sp_counters {
  *	peers say bye
  * @linger: bound on that
  * @counters: see there
+ * @batches_seen: @core.batches when its file in debugfs was last reset
  * @shown: it is in sysfs and debugfs; under sp_ctl
  * @kobj: its directory in sysfs
  * @kobj_gone: completed when nobody reads there any more
@@ -225,6 +226,7 @@ struct sp_group {
 	bool ending;
 	struct delayed_work linger;
 	struct sp_counters counters;
+	struct sp_batches batches_seen[SP_STAGES];
 	bool shown;
 	struct kobject kobj;
 	struct completion kobj_gone;

@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/debug/spindle/NODE/GROUP/sst: the shared state table as this
- * node sees it. For people: the format may change.
+ * /sys/kernel/debug/spindle/NODE/GROUP, for people and measurements; the
+ * formats may change:
+ *
+ *   sst       the shared state table as this node sees it
+ *   optimise  which of the paper's optimisations are on
+ *   batches   how many messages each stage takes at once
+ *
+ * The last two are described in Documentation/protocol.rst.
  */
 #include <linux/debugfs.h>
+#include <linux/math64.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
 
 #include "../engine.h"
 #include "../group.h"
@@ -76,10 +85,173 @@ static int sp_sst_show(struct seq_file *m, void *data)
 }
 DEFINE_SHOW_ATTRIBUTE(sp_sst);
 
+static const char * const sp_opt_names[] = {
+	"send", "receive", "deliver", "null", "unlock",
+};
+
+static int sp_optimise_show(struct seq_file *m, void *data)
+{
+	const struct sp_group *g = m->private;
+	u32 opt = READ_ONCE(g->core.opt);
+	const char *space = "";
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sp_opt_names); i++) {
+		if (!(opt & BIT(i)))
+			continue;
+		seq_printf(m, "%s%s", space, sp_opt_names[i]);
+		space = " ";
+	}
+	seq_puts(m, opt ? "\n" : "none\n");
+	return 0;
+}
+
+/* Returns SP_OPT_* or -EINVAL. */
+static int sp_optimise_parse(char *words)
+{
+	int opt = 0;
+	char *word;
+
+	words = strim(words);
+	if (!strcmp(words, "all"))
+		return SP_OPT_ALL;
+	if (!strcmp(words, "none"))
+		return 0;
+	do {
+		int i;
+
+		words = skip_spaces(words);
+		word = strsep(&words, " \t\n");
+		i = match_string(sp_opt_names, ARRAY_SIZE(sp_opt_names), word);
+		if (i < 0)
+			return -EINVAL;
+		opt |= BIT(i);
+	} while (words);
+	return opt;
+}
+
+static ssize_t sp_optimise_write(struct file *file, const char __user *from,
+				 size_t len, loff_t *pos)
+{
+	struct sp_group *g = file_inode(file)->i_private;
+	char *words;
+	int opt;
+
+	if (len > 100)
+		return -EINVAL;
+	words = memdup_user_nul(from, len);
+	if (IS_ERR(words))
+		return PTR_ERR(words);
+	opt = sp_optimise_parse(words);
+	kfree(words);
+	if (opt < 0)
+		return opt;
+	WRITE_ONCE(g->core.opt, opt);
+	/* Nulls may be due that were not before. */
+	sp_group_kick(g);
+	return len;
+}
+
+static int sp_optimise_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, sp_optimise_show, inode->i_private);
+}
+
+static const struct file_operations sp_optimise_fops = {
+	.owner = THIS_MODULE,
+	.open = sp_optimise_open,
+	.read = seq_read,
+	.write = sp_optimise_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+/* Guards the batches_seen of all groups. */
+static DEFINE_MUTEX(sp_batches_lock);
+
+/* Passes go on meanwhile: what a line says may be apart by a batch. */
+static void sp_batches_stage(struct seq_file *m, const struct sp_batches *now,
+			     const struct sp_batches *seen, const char *name)
+{
+	u64 messages = READ_ONCE(now->messages) - seen->messages;
+	u64 batches = 0;
+	u32 part = 0;
+	u64 size;
+	u64 mean;
+	u32 i;
+
+	for (i = 0; i < SP_BATCH_SIZES; i++)
+		batches += READ_ONCE(now->size[i]) - seen->size[i];
+	mean = batches ? div64_u64(messages * 100, batches) : 0;
+	mean = div_u64_rem(mean, 100, &part);
+	seq_printf(m, "%s batches %llu messages %llu mean %llu.%02u", name,
+		   batches, messages, mean, part);
+	for (i = 0; i < SP_BATCH_SIZES; i++) {
+		size = READ_ONCE(now->size[i]) - seen->size[i];
+		if (size)
+			seq_printf(m, " %u:%llu", i + 1, size);
+	}
+	seq_putc(m, '\n');
+}
+
+static int sp_batches_show(struct seq_file *m, void *data)
+{
+	static const char * const names[SP_STAGES] = {
+		[SP_STAGE_SEND] = "send",
+		[SP_STAGE_RECEIVE] = "receive",
+		[SP_STAGE_DELIVER] = "deliver",
+	};
+	const struct sp_group *g = m->private;
+	u32 i;
+
+	mutex_lock(&sp_batches_lock);
+	for (i = 0; i < SP_STAGES; i++)
+		sp_batches_stage(m, &g->core.batches[i], &g->batches_seen[i],
+				 names[i]);
+	mutex_unlock(&sp_batches_lock);
+	return 0;
+}
+
+/* Whatever is written: what was counted so far is not shown any more. */
+static ssize_t sp_batches_write(struct file *file, const char __user *from,
+				size_t len, loff_t *pos)
+{
+	struct sp_group *g = file_inode(file)->i_private;
+	u32 i, k;
+
+	mutex_lock(&sp_batches_lock);
+	for (i = 0; i < SP_STAGES; i++) {
+		const struct sp_batches *now = &g->core.batches[i];
+		struct sp_batches *seen = &g->batches_seen[i];
+
+		seen->messages = READ_ONCE(now->messages);
+		for (k = 0; k < SP_BATCH_SIZES; k++)
+			seen->size[k] = READ_ONCE(now->size[k]);
+	}
+	mutex_unlock(&sp_batches_lock);
+	return len;
+}
+
+static int sp_batches_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, sp_batches_show, inode->i_private);
+}
+
+static const struct file_operations sp_batches_fops = {
+	.owner = THIS_MODULE,
+	.open = sp_batches_open,
+	.read = seq_read,
+	.write = sp_batches_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
 void sp_debugfs_group_add(struct sp_group *g)
 {
 	g->dir = debugfs_create_dir(g->name, g->node->dir);
 	debugfs_create_file("sst", 0400, g->dir, g, &sp_sst_fops);
+	debugfs_create_file("optimise", 0600, g->dir, g, &sp_optimise_fops);
+	debugfs_create_file("batches", 0600, g->dir, g, &sp_batches_fops);
 }
 
 void sp_debugfs_group_del(struct sp_group *g)

@@ -319,6 +319,118 @@ TEST(table_in_debugfs)
 	close(fd);
 }
 
+static const char *debug_path(unsigned int node, const struct st_group *g, const char *file)
+{
+	static char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s/%s", st_addr(node), g->name,
+		 file);
+	return path;
+}
+
+static void expect_debug(unsigned int node, const struct st_group *g, const char *file,
+			 const char *want)
+{
+	const char *path = debug_path(node, g, file);
+	int fd = CHECK_OK(open(path, O_RDONLY));
+	char got[4096];
+	ssize_t n;
+
+	n = CHECK_OK(read(fd, got, sizeof(got) - 1));
+	got[n] = 0;
+	close(fd);
+	if (strcmp(got, want))
+		FAIL("%s is \"%s\", not \"%s\"", path, got, want);
+}
+
+static void optimise(unsigned int node, const struct st_group *g, const char *words)
+{
+	const char *path = debug_path(node, g, "optimise");
+
+	if (!st_write_file(path, words))
+		FAIL("%s does not take \"%s\": %s", path, words, st_err(errno));
+}
+
+/* Before there is a view, too. */
+TEST(optimise_in_debugfs)
+{
+	static const char * const bad[] = {
+		" ", "\n", "nothing", "send, null", "all send", "none none", "sendnull",
+		"send send send send send send send send send send send send send send send send send send send send send",
+	};
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	st_open_but(&g, &c, 1);
+	expect_debug(0, &g, "optimise", "send receive deliver null unlock\n");
+	optimise(0, &g, "none\n");
+	expect_debug(0, &g, "optimise", "none\n");
+	optimise(0, &g, " null  send\tnull\n");
+	expect_debug(0, &g, "optimise", "send null\n");
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		int fd = CHECK_OK(open(debug_path(0, &g, "optimise"), O_WRONLY));
+
+		CHECK_ERR(write(fd, bad[i], strlen(bad[i])), EINVAL);
+		close(fd);
+		expect_debug(0, &g, "optimise", "send null\n");
+	}
+	optimise(0, &g, "all");
+	expect_debug(0, &g, "optimise", "send receive deliver null unlock\n");
+	expect_debug(0, &g, "batches", "send batches 0 messages 0 mean 0.00\n"
+		     "receive batches 0 messages 0 mean 0.00\n"
+		     "deliver batches 0 messages 0 mean 0.00\n");
+}
+
+static void talk(struct st_group *g, const char *what)
+{
+	unsigned int i, k;
+	char text[64];
+
+	for (i = 0; i < 20; i++) {
+		snprintf(text, sizeof(text), "%u of %s", i, what);
+		for (k = 0; k < 2; k++)
+			st_say(g->fd[k], text);
+	}
+	/* two of each, in this order where there are no nulls */
+	for (i = 0; i < 40; i++)
+		for (k = 0; k < 2; k++)
+			CHECK(st_recv(g->fd[k], &m, 0) > 0);
+}
+
+/* All off, then some on and off amid the traffic: nothing is lost. */
+TEST(baseline_in_debugfs)
+{
+	static const char * const turns[] = {
+		"none", "all", "null receive", "null send deliver", "null unlock", "all",
+	};
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	unsigned int i, node;
+	uint64_t writes;
+
+	st_open(&g, &c);
+	for (i = 0; i < ARRAY_SIZE(turns); i++) {
+		for (node = 0; node < 2; node++)
+			optimise(node, &g, turns[i]);
+		writes = counter(0, &g, "rdma_writes") + counter(0, &g, "sends");
+		talk(&g, turns[i]);
+		if (i)
+			continue;
+		for (node = 0; node < 2; node++)
+			expect_debug(node, &g, "batches",
+				     "send batches 20 messages 20 mean 1.00 1:20\n"
+				     "receive batches 20 messages 20 mean 1.00 1:20\n"
+				     "deliver batches 40 messages 40 mean 1.00 1:40\n");
+		/* bytes, descriptors and a row of each; an ack of each */
+		CHECK(counter(0, &g, "rdma_writes") + counter(0, &g, "sends") >= writes + 80);
+		CHECK(st_write_file(debug_path(0, &g, "batches"), "0"));
+		expect_debug(0, &g, "batches", "send batches 0 messages 0 mean 0.00\n"
+			     "receive batches 0 messages 0 mean 0.00\n"
+			     "deliver batches 0 messages 0 mean 0.00\n");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	return st_main(argc, argv);
