@@ -154,6 +154,7 @@ static int run_baseline(void)
 	u32 found = 0;
 	size_t i;
 
+	puts("  a message and peer: writes of data, rows; mean batch sent, received, delivered");
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		struct tally t = { 0 };
 
@@ -162,7 +163,7 @@ static int run_baseline(void)
 			found += count_violations(opts, 60, true, &t);
 		writes = (double)(t.writes + t.rows) / t.pairs;
 		all_on = i ? all_on : writes;
-		printf("  %-10s  a message and peer: %.2f writes of data, %.2f rows; batches sent %.2f received %.2f delivered %.2f\n",
+		printf("  %-10s %8.2f %8.2f %8.2f %8.2f %8.2f\n",
 		       table[i].what, (double)t.writes / t.pairs,
 		       (double)t.rows / t.pairs, t.mean[SP_STAGE_SEND],
 		       t.mean[SP_STAGE_RECEIVE], t.mean[SP_STAGE_DELIVER]);
