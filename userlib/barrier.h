@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The order in which the program and the kernel see each other's stores.
+ *
+ *   here                                 pairs with, in the kernel
+ *   -----------------------------------  ----------------------------------
+ *   store_release(user.tx_tail)          acquire, before it reads bytes and
+ *                                        submissions
+ *   store_release(user.rx_released)      acquire, before the room is reused:
+ *                                        the last look at a message is over
+ *   load_acquire(status.published)       release, after the lanes' bytes and
+ *                                        the deliveries
+ *   load_acquire(status.tx_head),        release, after the last look at the
+ *   load_acquire(status.tx_freed)        bytes that are to be written anew
+ *   load_acquire(status.state)           release, after the last published
+ *                                        and after the error
+ *   full_barrier() between tx_tail or    full barrier between its store to
+ *   rx_released and the look at          status.flags and its last look at
+ *   status.flags                         tx_tail and rx_released: either side
+ *                                        sees what the other one has stored
+ *   store_relaxed(user.tx_want_*),       none: poll(2) is called behind them
+ *   store_relaxed(user.rx_seen)          by the thread that stored them
+ */
+#ifndef LIBSPINDLE_BARRIER_H
+#define LIBSPINDLE_BARRIER_H
+
+#define load_relaxed(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
+#define load_acquire(p)		__atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define store_relaxed(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
+
+static inline void full_barrier(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Leave the other thread of this core its share. */
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+	__asm__ __volatile__("yield" ::: "memory");
+#else
+	__asm__ __volatile__("" ::: "memory");
+#endif
+}
+
+#endif /* LIBSPINDLE_BARRIER_H */
