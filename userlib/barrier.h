@@ -37,12 +37,10 @@ static inline void full_barrier(void)
 /* Leave the other thread of this core its share. */
 static inline void cpu_relax(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if __has_builtin(__builtin_ia32_pause)
 	__builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm__)
-	__asm__ __volatile__("yield" ::: "memory");
 #else
-	__asm__ __volatile__("" ::: "memory");
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 #endif
 }
 

@@ -97,33 +97,26 @@ static void attach(struct spindle *sp)
 	store_release(&user->rx_released, base);
 }
 
-/* Take both directions over, or the one there is. */
-static int take_rings(struct spindle *sp)
+static int take_over(struct spindle *sp, int directions)
 {
-	const int tries[] = { SPINDLE_MAP_ALL, SPINDLE_MAP_RX };
-	unsigned int i;
-
-	if (sp->map_set)
-		return 0;
-	for (i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		if (!setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_MAP, &tries[i], sizeof(tries[i]))) {
-			sp->map_set = true;
-			return 0;
-		}
-		/* who does not send has only the second */
-		if (errno != EACCES)
-			break;
-	}
-	return -errno;
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_MAP, &directions, sizeof(directions)))
+		return -errno;
+	sp->map_set = true;
+	return 0;
 }
 
 static int map_rings(struct spindle *sp)
 {
 	struct spn_map map = { .status = NULL };
 	socklen_t len = sizeof(map.rings);
-	int ret;
+	int ret = 0;
 
-	ret = take_rings(sp);
+	if (!sp->map_set) {
+		ret = take_over(sp, SPINDLE_MAP_ALL);
+		/* who does not send has only the one direction */
+		if (ret == -EACCES)
+			ret = take_over(sp, SPINDLE_MAP_RX);
+	}
 	if (ret)
 		return ret;
 	if (getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_RINGS, &map.rings, &len))

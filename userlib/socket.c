@@ -72,16 +72,24 @@ static int family_in_use(void)
 	return family;
 }
 
+static int open_socket_of(int family)
+{
+	int fd = socket(family, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 static int open_socket(void)
 {
 	int family = family_in_use();
-	int fd;
+	int again, ret;
 
-	fd = socket(family, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ret = open_socket_of(family);
+	if (ret != -EAFNOSUPPORT)
+		return ret;
 	/* that may have loaded the module, which may have another number */
-	if (fd < 0 && errno == EAFNOSUPPORT && family_in_use() != family)
-		fd = socket(family_in_use(), SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	again = family_in_use();
+	return again == family ? ret : open_socket_of(again);
 }
 
 /**
