@@ -31,10 +31,13 @@ ifndef KDIR
 KDIR := $(shell $(find_kdir))
 endif
 
+# It has the same defaults, and make hands on what was said on the command line.
+userlib_make = $(MAKE) --no-print-directory -C $(TOP)/userlib
+
 # Kbuild's, with all that was said on the command line (W=1, C=2, V=1, CC=).
 kbuild = $(MAKE) -C $(KDIR) M=$(TOP)
 
-all: modules
+all: modules userlib
 
 modules: need_kdir
 	+@$(kbuild) modules
@@ -52,7 +55,10 @@ release = $$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/ut
 # Headers of a distribution have no key to sign with.
 unsigned = $(if $(wildcard $(KDIR)/certs/signing_key.*),,CONFIG_MODULE_SIG_ALL=)
 
-install: modules install_headers install_man
+userlib:
+	+@$(userlib_make)
+
+install: modules install_headers install_man install_userlib
 	+@$(kbuild) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates $(unsigned) modules_install
 	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
 
@@ -64,13 +70,20 @@ install_man:
 	$(INSTALL) -d $(MAN_DIR)
 	$(INSTALL) -m 644 $(TOP)/Documentation/spindle.7 $(MAN_DIR)/spindle.7
 
-uninstall: need_kdir
+install_userlib: userlib install_headers
+	+@$(userlib_make) install
+
+uninstall_userlib:
+	+@$(userlib_make) uninstall
+
+uninstall: need_kdir uninstall_userlib
 	+@rm -fv $(DESTDIR)/lib/modules/"$(release)"/updates/spindle.ko*
 	rm -f $(INCLUDE_DIR)/spindle.h $(MAN_DIR)/spindle.7
 	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
 
 # Not Kbuild's: that would go through build/ too, where guests are running.
 clean:
+	+@$(userlib_make) clean
 	@find $(TOP)/kmod -type f \( -name '*.o' -o -name '.*.cmd' -o -name '.*.d' \
 		-o -name '*.[is]' -o -name '*.lst' -o -name '*.gcno' \) -delete
 	@rm -rf $(TOP)/.tmp_versions
@@ -84,8 +97,10 @@ demo check:
 	@$(TOP)/scripts/$@ $(ARGS)
 
 help:
-	@echo 'make                 build spindle.ko against KDIR'
-	@echo 'make install         the module, linux/spindle.h and spindle(7)'
+	@echo 'make                 build spindle.ko against KDIR, and libspindle'
+	@echo 'make userlib         libspindle alone: no kernel headers needed'
+	@echo 'make install         module, library, headers, pkg-config file, manual pages'
+	@echo 'make install_userlib the library with its headers and pages alone'
 	@echo 'make uninstall       remove them'
 	@echo 'make clean           remove what was built here'
 	@echo 'make distclean       and what was built for guests (build/)'
@@ -93,7 +108,7 @@ help:
 	@echo 'make check           all tests; ARGS=--quick: fewer'
 	@echo
 	@echo 'KDIR=$(or $(KDIR),(no kernel headers found: run scripts/setup))'
-	@echo 'DESTDIR=, PREFIX=$(PREFIX), and what Kbuild knows: W=1 C=2 V=1 CC= LLVM=1'
+	@echo 'DESTDIR=, PREFIX=$(PREFIX), LIBDIR=, and what Kbuild knows: W=1 C=2 V=1 CC= LLVM=1'
 
-.PHONY: all modules need_kdir install install_headers install_man uninstall clean distclean \
-	demo check help
+.PHONY: all modules need_kdir userlib install install_headers install_man install_userlib \
+	uninstall uninstall_userlib clean distclean demo check help

@@ -9,7 +9,8 @@ import pytest
 
 PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 TREE = os.path.join(PROJECT, 'build', 'check', 'tree')
-PARTS = ['Makefile', 'Kbuild', 'kmod', 'uapi', 'Documentation', 'scripts', '.gitignore']
+PARTS = ['Makefile', 'Kbuild', 'kmod', 'uapi', 'userlib', 'Documentation', 'scripts',
+         '.gitignore']
 BUILT = ('.o', '.ko', '.cmd', '.mod', '.mod.c', '.pyc')
 
 # pylint: disable=redefined-outer-name
@@ -87,9 +88,16 @@ def test_install_and_uninstall(tree, tmp_path):
     make('install', f'DESTDIR={dest}')
     found = files(dest)
     assert {'usr/include/linux/spindle.h', 'usr/share/man/man7/spindle.7'} <= set(found)
+    library = {'usr/include/spindle.h', 'usr/lib/libspindle.a', 'usr/lib/libspindle.so',
+               'usr/lib/libspindle.so.0', 'usr/lib/libspindle.so.0.1',
+               'usr/lib/pkgconfig/libspindle.pc'}
+    assert library <= set(found)
+    pages = {name for name in found if name.startswith('usr/share/man/man3/')}
+    assert {os.path.basename(name) for name in pages} == set(
+        os.listdir(os.path.join(PROJECT, 'Documentation', 'man')))
     modules = [name for name in found if name.startswith('lib/modules/')]
     assert len(modules) == 1 and modules[0].endswith('/updates/spindle.ko'), found
-    assert len(found) == 3
+    assert len(found) == 3 + len(library) + len(pages)
     make('uninstall', f'DESTDIR={dest}')
     assert not files(dest)
 
