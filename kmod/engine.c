@@ -138,24 +138,47 @@ enum sp_round {
 	SP_ROUND_POLL,
 };
 
+/* Whoever was kicked is awake. */
+static void sp_engine_gather(struct sp_engine *engine)
+{
+	struct sp_group *g, *next;
+
+	spin_lock_bh(&engine->kick_lock);
+	list_for_each_entry_safe(g, next, &engine->kicked, on_kicked) {
+		list_del_init(&g->on_kicked);
+		list_move_tail(&g->on_engine, &engine->awake);
+	}
+	spin_unlock_bh(&engine->kick_lock);
+}
+
+/* Run no more passes over a group. */
+static void sp_engine_drop(struct sp_engine *engine, struct sp_group *g)
+{
+	lockdep_assert_held(&engine->lock);
+	spin_lock_bh(&engine->kick_lock);
+	g->engaged = false;
+	list_del_init(&g->on_kicked);
+	spin_unlock_bh(&engine->kick_lock);
+	list_del_init(&g->on_engine);
+}
+
 static enum sp_round sp_engine_round(struct sp_engine *engine)
 {
 	enum sp_round round = SP_ROUND_BLOCK;
 	struct sp_group *g, *next;
 
 	mutex_lock(&engine->lock);
-	list_for_each_entry_safe(g, next, &engine->groups, on_engine) {
+	sp_engine_gather(engine);
+	list_for_each_entry_safe(g, next, &engine->awake, on_engine) {
 		const struct sp_core *c = &g->core;
 
-		if (c->doze.state == SP_ASLEEP && !atomic_read(&g->kick))
-			continue;
-		if (!sp_engine_pass(g)) {
-			list_del_init(&g->on_engine);
-			continue;
-		}
-		if (atomic_read(&g->kick) || !sp_core_may_block(c))
+		if (!sp_engine_pass(g))
+			sp_engine_drop(engine, g);
+		else if (atomic_read(&g->kick) || !sp_core_may_block(c))
 			round = max(round, c->unposted && c->idle > c->spin ?
 				    SP_ROUND_STALLED : SP_ROUND_POLL);
+		else if (c->doze.state == SP_ASLEEP)
+			list_del_init(&g->on_engine);
 	}
 	mutex_unlock(&engine->lock);
 	return round;
@@ -172,7 +195,7 @@ static int sp_engine_thread(void *data)
 
 	sched_setattr_nocheck(current, &attr);
 	while (!kthread_should_stop()) {
-		atomic_set(&engine->kicked, 0);
+		atomic_set(&engine->stirred, 0);
 		/* Before the look: see struct sp_engine. */
 		smp_mb();
 		switch (sp_engine_round(engine)) {
@@ -181,12 +204,12 @@ static int sp_engine_thread(void *data)
 			break;
 		case SP_ROUND_STALLED:
 			wait_event_idle_timeout(engine->wait,
-						atomic_read(&engine->kicked) ||
+						atomic_read(&engine->stirred) ||
 						kthread_should_stop(), 1);
 			break;
 		case SP_ROUND_BLOCK:
 			wait_event_idle(engine->wait,
-					atomic_read(&engine->kicked) ||
+					atomic_read(&engine->stirred) ||
 					kthread_should_stop());
 			break;
 		}
@@ -211,7 +234,9 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	if (!engine)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&engine->lock);
-	INIT_LIST_HEAD(&engine->groups);
+	INIT_LIST_HEAD(&engine->awake);
+	spin_lock_init(&engine->kick_lock);
+	INIT_LIST_HEAD(&engine->kicked);
 	init_waitqueue_head(&engine->wait);
 	task = kthread_run(sp_engine_thread, engine, "spindle/%s",
 			   dev_name(&sdev->ib->dev));
@@ -242,9 +267,9 @@ void sp_engine_stop(struct sp_engine *engine)
  */
 void sp_engine_add(struct sp_engine *engine, struct sp_group *g)
 {
-	mutex_lock(&engine->lock);
-	list_add_tail(&g->on_engine, &engine->groups);
-	mutex_unlock(&engine->lock);
+	spin_lock_bh(&engine->kick_lock);
+	g->engaged = true;
+	spin_unlock_bh(&engine->kick_lock);
 	sp_group_kick(g);
 }
 
@@ -258,19 +283,36 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
 	if (!engine)
 		return;
 	mutex_lock(&engine->lock);
-	list_del_init(&g->on_engine);
+	sp_engine_drop(engine, g);
 	mutex_unlock(&engine->lock);
 }
 
 /**
- * sp_engine_kick() - there is something to look at
+ * sp_engine_kick() - wake a group, if the engine runs passes over it
+ * @engine: the engine
+ * @g: the group
+ *
+ * Context: any but hard interrupt.
+ */
+void sp_engine_kick(struct sp_engine *engine, struct sp_group *g)
+{
+	spin_lock_bh(&engine->kick_lock);
+	if (g->engaged && list_empty(&g->on_kicked))
+		list_add_tail(&g->on_kicked, &engine->kicked);
+	spin_unlock_bh(&engine->kick_lock);
+	sp_engine_stir(engine);
+}
+
+/**
+ * sp_engine_stir() - there may be something to look at for groups that are
+ * not asleep
  * @engine: the engine
  *
  * Context: any.
  */
-void sp_engine_kick(struct sp_engine *engine)
+void sp_engine_stir(struct sp_engine *engine)
 {
-	atomic_set(&engine->kicked, 1);
+	atomic_set(&engine->stirred, 1);
 	/* The barrier in here orders that before the look for a sleeper. */
 	if (wq_has_sleeper(&engine->wait))
 		wake_up(&engine->wait);
@@ -288,9 +330,9 @@ void sp_engine_kick(struct sp_engine *engine)
 void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g, u32 node)
 {
 	mutex_lock(&engine->lock);
-	if (!list_empty(&g->on_engine)) {
+	if (READ_ONCE(g->engaged)) {
 		if (!sp_engine_pass(g))
-			list_del_init(&g->on_engine);
+			sp_engine_drop(engine, g);
 		g->core.peers[node].gone = true;
 	}
 	mutex_unlock(&engine->lock);

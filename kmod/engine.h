@@ -14,26 +14,31 @@ struct task_struct;
 /**
  * struct sp_engine - the predicate thread of a device
  * @task: the thread
- * @lock: held for each round over the groups; guards @groups and what the
+ * @lock: held for each round over the groups; guards @awake and what the
  *	passes touch. Taken within sp_ctl
- * @groups: active groups
+ * @awake: groups to pass over: those that sleep cost nothing
+ * @kick_lock: guards @kicked and each group's on_kicked and engaged; innermost
+ * @kicked: groups that were kicked, to be put on @awake
  * @wait: where it sleeps
- * @kicked: there is something to look at. Who has changed something sets it
+ * @stirred: there is something to look at. Who has changed something sets it
  *	(after the change), the engine clears it before it looks
  */
 struct sp_engine {
 	struct task_struct *task;
 	struct mutex lock;
-	struct list_head groups;
+	struct list_head awake;
+	spinlock_t kick_lock;
+	struct list_head kicked;
 	wait_queue_head_t wait;
-	atomic_t kicked;
+	atomic_t stirred;
 };
 
 struct sp_engine *sp_engine_start(struct sp_device *sdev);
 void sp_engine_stop(struct sp_engine *engine);
 void sp_engine_add(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
-void sp_engine_kick(struct sp_engine *engine);
+void sp_engine_stir(struct sp_engine *engine);
+void sp_engine_kick(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g,
 			 u32 node);
 

@@ -54,6 +54,7 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	g->core.opt = SP_OPT_ALL;
 	g->node = node;
 	INIT_LIST_HEAD(&g->on_engine);
+	INIT_LIST_HEAD(&g->on_kicked);
 	INIT_LIST_HEAD(&g->joiners);
 	INIT_LIST_HEAD(&g->locals);
 	INIT_WORK(&g->event, sp_group_event);
@@ -155,8 +156,15 @@ struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
  */
 void sp_group_kick(struct sp_group *g)
 {
+	struct sp_engine *engine;
+
 	atomic_set(&g->kick, 1);
-	sp_up->progress(g->node->sdev);
+	/* As sp_progress_made() does. */
+	rcu_read_lock();
+	engine = READ_ONCE(g->node->sdev->engine);
+	if (engine)
+		sp_engine_kick(engine, g);
+	rcu_read_unlock();
 }
 
 /**

@@ -154,7 +154,10 @@ struct sp_counters {
  * @ref: members, works and sysfs readers hold it
  * @node: the node; a user of it
  * @on_node: on the node's list, under sp_ctl
- * @on_engine: on the engine's list, under the engine's lock
+ * @on_engine: on the engine's list of those awake, under the engine's lock
+ * @on_kicked: on its list of those kicked, under its kick_lock
+ * @engaged: the engine runs passes over it; likewise, changed under the
+ *	engine's lock, too, when it becomes false
  * @name: its name
  * @gid: its number, made by its creator
  * @config: its configuration
@@ -172,7 +175,7 @@ struct sp_counters {
  * @lanes: the own lanes
  * @core: the protocol
  * @published: entries of the log that readers may take
- * @kick: look at this group: set as sp_engine.kicked is
+ * @kick: look at this group: set as sp_engine.stirred is
  * @faulty: errno of a pass, handled by @event
  * @closing: a pass has delivered the last message
  * @event: handles these under sp_ctl
@@ -197,6 +200,8 @@ struct sp_group {
 	struct sp_node *node;
 	struct list_head on_node;
 	struct list_head on_engine;
+	struct list_head on_kicked;
+	bool engaged;
 	char name[SP_NAME_LEN];
 	u64 gid;
 	struct sp_config config;

@@ -34,7 +34,7 @@ static void sp_progress_made(struct sp_device *sdev)
 	rcu_read_lock();
 	engine = READ_ONCE(sdev->engine);
 	if (engine)
-		sp_engine_kick(engine);
+		sp_engine_stir(engine);
 	rcu_read_unlock();
 }
 
