@@ -259,6 +259,27 @@ static int sp_pass_run(struct sp_core *c, u32 node, u32 own,
 	return ret;
 }
 
+/* Wake a peer whose flag says that it may miss what we have written. */
+static int sp_pass_rouse(struct sp_core *c, u32 node)
+{
+	struct sp_peer *p = &c->peers[node];
+	u64 woken = p->woken;
+	u64 epoch;
+	int ret;
+
+	/*
+	 * A torn flag is as good as none: it lands after our write has, so
+	 * the peer's last look, after that, finds our write.
+	 */
+	if (!sp_cell_get(&p->row[SP_CELL_SLEEP], c->order.epoch, &epoch) ||
+	    !sp_wake_due(epoch, &woken))
+		return 0;
+	ret = c->ops->post_wake(c, node);
+	if (!ret)
+		p->woken = woken;
+	return ret;
+}
+
 /* Post the row: it covers all that was posted before, last of lane @own. */
 static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 {
@@ -278,13 +299,18 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 	p->received = self->received;
 	p->consumed = self->consumed;
 	p->sleep = c->doze.epoch;
-	if (news && p->polled) {
-		/* The first is not put off: a busy pusher would never read. */
-		if (!p->check)
-			p->check = p->ticket;
-		p->recheck = p->ticket;
-	}
-	return 0;
+	if (!news || !p->polled)
+		return 0;
+	/* The first is not put off: a busy pusher would never read. */
+	if (!p->check)
+		p->check = p->ticket;
+	p->recheck = p->ticket;
+	/*
+	 * Its flag may have come long ago: then the wake follows the row at
+	 * once. Only when that has landed is it sure that none is needed.
+	 */
+	ret = sp_pass_rouse(c, node);
+	return ret == -EAGAIN ? 0 : ret;
 }
 
 /*
@@ -354,31 +380,24 @@ unposted:
 	return ret == -EAGAIN ? did : ret;
 }
 
-/* The pusher's half of dozing: wake a peer that may have missed our write. */
+/*
+ * The pusher's half of dozing: once its write has landed, the flag says for sure
+ * whether the peer may have missed it.
+ */
 static int sp_pass_wake(struct sp_core *c, u32 node)
 {
 	struct sp_peer *p = &c->peers[node];
-	u64 woken = p->woken;
-	u64 epoch;
 	int ret;
 
 	if (!p->check || p->landed < p->check)
 		return 0;
-	/*
-	 * A torn flag is as good as none: it lands after our write has, so
-	 * the peer's last look, after that, finds our write.
-	 */
-	if (sp_cell_get(&p->row[SP_CELL_SLEEP], c->order.epoch, &epoch) &&
-	    sp_wake_due(epoch, &woken)) {
-		ret = c->ops->post_wake(c, node);
-		if (ret == -EAGAIN) {
-			c->unposted = true;
-			return 0;
-		}
-		if (ret)
-			return ret;
-		p->woken = woken;
+	ret = sp_pass_rouse(c, node);
+	if (ret == -EAGAIN) {
+		c->unposted = true;
+		return 0;
 	}
+	if (ret)
+		return ret;
 	p->check = p->recheck > p->landed ? p->recheck : 0;
 	return 0;
 }
@@ -403,6 +422,17 @@ static int sp_pass_push_all(struct sp_core *c, bool tell)
 }
 
 /*
+ * Passes without news before the engine dozes. More while an acknowledgment is
+ * waited for: it is a round trip away, and to be woken costs as much again.
+ */
+static u32 sp_pass_patience(const struct sp_core *c)
+{
+	if (c->idle < c->spin || sp_order_quiet(&c->order))
+		return c->spin;
+	return c->spin * SP_SPIN_BUSY;
+}
+
+/*
  * Nothing sleeps before its rows have landed: they carry the flag, and their
  * completion frees room and says when to read the peers' flags. Where rows
  * arrive as events no flag is needed, but the rest is.
@@ -415,7 +445,7 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 		sp_core_kick(c);
 		return did;
 	}
-	if (c->idle <= c->spin)
+	if (c->idle <= sp_pass_patience(c))
 		c->idle++;
 	if (c->unposted)
 		return did;
@@ -423,7 +453,7 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 		sp_doze_look(&c->doze, landed);
 		return did;
 	}
-	if (c->doze.state != SP_AWAKE || c->idle <= c->spin)
+	if (c->doze.state != SP_AWAKE || c->idle <= sp_pass_patience(c))
 		return did;
 	sp_doze_begin(&c->doze);
 	ret = sp_pass_push_all(c, false);

@@ -36,6 +36,8 @@ enum sp_stage {
 
 #define SP_BATCH_SIZES	128
 
+#define SP_SPIN_BUSY	8	/* times sp_core.spin while messages are on the way */
+
 /**
  * struct sp_batches - how many messages a stage took at once
  * @messages: in all batches; neither nulls nor SP_DESC_FIN count
