@@ -231,7 +231,7 @@ static void settle(struct shell *s)
 {
 	int i;
 
-	for (i = 0; i < 30; i++) {
+	for (i = 0; i < 60; i++) {
 		pass(s);
 		all_landed(s);
 	}
@@ -536,9 +536,10 @@ static void pass_wake(struct kunit *test)
 {
 	struct shell *s = shell(test, one_own, 1, 2, true);
 
-	/* Not before our write has landed. */
+	/* It found no room behind the row: then not before that has landed. */
 	peer_cell(s, 1, SP_CELL_SLEEP, 3);
 	sp_tx_commit(&s->tx[0], 10, 0);
+	s->fail_wake = 1;
 	pass(s);
 	pass(s);
 	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
@@ -551,6 +552,7 @@ static void pass_wake(struct kunit *test)
 	/* Once for one sleep. */
 	sp_tx_commit(&s->tx[0], 10, 0);
 	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
 	all_landed(s);
 	pass(s);
 	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
@@ -560,7 +562,26 @@ static void pass_wake(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
 }
 
-/* A torn flag lands after our write: its writer still looks. No debt is left. */
+/* A flag that is here already: the wake goes out behind the row. */
+static void pass_wake_behind_row(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, true);
+
+	peer_cell(s, 1, SP_CELL_SLEEP, 3);
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	KUNIT_ASSERT_EQ(test, s->nposted, 3u);
+	KUNIT_EXPECT_EQ(test, (int)s->posted[1].kind, (int)ROW);
+	KUNIT_EXPECT_EQ(test, (int)s->posted[2].kind, (int)WAKE);
+	/* A flag raised before it landed is another sleep. */
+	peer_cell(s, 1, SP_CELL_SLEEP, 5);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
+	all_landed(s);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 1u);
+}
+
 static void pass_wake_torn(struct kunit *test)
 {
 	struct shell *s = shell(test, one_own, 1, 2, true);
@@ -608,7 +629,7 @@ static void pass_gone(struct kunit *test)
 	/* What it writes now is not read. */
 	peer_cell(s, 2, SP_CELL_RECEIVED, ~0ull);
 	peer_cell(s, 2, SP_CELL_CONSUMED, ~0ull);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 60; i++) {
 		KUNIT_EXPECT_GE(test, pass(s), 0);
 		KUNIT_EXPECT_EQ(test, count(s, RUN, 2) + count(s, ROW, 2), 0u);
 		all_landed(s);
@@ -962,6 +983,7 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_doze_guarded),
 	KUNIT_CASE(pass_doze_alone),
 	KUNIT_CASE(pass_wake),
+	KUNIT_CASE(pass_wake_behind_row),
 	KUNIT_CASE(pass_wake_torn),
 	KUNIT_CASE(pass_wake_busy),
 	KUNIT_CASE(pass_gone),
