@@ -167,7 +167,7 @@ static void sim_sizes(struct sim *s)
 }
 
 /*
- * Optimisations that are off, by node, in half of the runs; in some of these
+ * Optimisations that are off, by node, in a third of the runs; in some of these
  * they come and go. Without nulls, which are given by all nodes or by none, a
  * sender waits for the others: then all send alike.
  */
@@ -180,7 +180,7 @@ static void sim_optimise(struct sim *s)
 
 	/* Of its own, so that the rest of the run stays what it is. */
 	r->state = s->rng.state ^ 0x6f7074ull << 32;
-	off = rng_chance(r, 500);
+	off = rng_chance(r, 350);
 	nulls = !off || rng_chance(r, 700);
 	s->flips = !forced && off && rng_chance(r, 400);
 	s->alike = forced || !nulls;
