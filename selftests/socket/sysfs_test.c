@@ -354,14 +354,15 @@ static void optimise(unsigned int node, const struct st_group *g, const char *wo
 /* Before there is a view, too. */
 TEST(optimise_in_debugfs)
 {
-	static const char * const bad[] = {
-		" ", "\n", "nothing", "send, null", "all send", "none none", "sendnull",
-		"send send send send send send send send send send send send send send send send send send send send send",
+	char too_long[200];
+	const char * const bad[] = {
+		" ", "\n", "nothing", "send, null", "all send", "none send", "sendnull", too_long,
 	};
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
 	unsigned int i;
 
+	snprintf(too_long, sizeof(too_long), "%-150s", "all");
 	st_open_but(&g, &c, 1);
 	expect_debug(0, &g, "optimise", "send receive deliver null unlock\n");
 	optimise(0, &g, "none\n");
