@@ -56,6 +56,7 @@ class Part:
 
 PARTS = [
     Part('build', 300, lane='host', quick={}),
+    Part('userlib', 600, lane='host', quick={'SPINDLE_TEST_STEPS': '20000'}),
     Part('sim', 1200, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
     Part('lint', 900, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
     Part('harness', 600, ['uml']),

@@ -123,9 +123,9 @@ def test_no_headers(kdir):
     assert ('scripts/setup' if not kdir else '/nonexistent') in said
 
 
-@pytest.mark.parametrize('part', ['socket', 'sim'])
+@pytest.mark.parametrize('part', ['socket', 'userlib', 'sim'])
 def test_programs_without_warnings(part, tmp_path):
-    variable = 'OUT' if part == 'socket' else 'O'
+    variable = 'O' if part == 'sim' else 'OUT'
     said = run('make', '-j2', '-C', os.path.join(PROJECT, 'selftests', part),
                f'{variable}={tmp_path}')
     assert 'warning:' not in said, said

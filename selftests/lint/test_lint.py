@@ -21,7 +21,7 @@ from vmlib import kernels
 
 BUILD = os.path.join(PROJECT, 'build', 'check')
 HEADER = 'uapi/linux/spindle.h'
-MANUAL = 'Documentation/spindle.7'
+MANUALS = r'Documentation/(spindle\.7|man/.*\.3)'
 SHARED = 'core/ and the wire format are built in user space too'
 # checkpatch's types that are no faults here, and why
 IGNORED = {
@@ -111,7 +111,7 @@ def source_script(name):
 
 @pytest.mark.parametrize('group,pattern', [
     ('kmod', r'(kmod|uapi)/.*\.[ch]|Kbuild|Makefile'),
-    ('user space', r'(selftests|scripts)/.*\.[ch]'),
+    ('user space', r'(selftests|scripts|userlib)/.*\.[ch]'),
 ], ids=['kmod', 'userspace'])
 def test_checkpatch(group, pattern):
     names = [os.path.join(PROJECT, name) for name in files(pattern)]
@@ -162,7 +162,7 @@ def test_sparse():
 
 def test_kernel_doc():
     status, said = run(source_script('kernel-doc'), '-none', '-Werror',
-                       *files(r'(kmod|uapi)/.*\.[ch]'))
+                       *files(r'(kmod|uapi|userlib)/.*\.[ch]'))
     assert status == 0 and not said, said
 
 
@@ -247,11 +247,11 @@ def test_programs_can_be_run():
 
 
 def test_manual():
-    silent('mandoc', '-T', 'lint', '-W', 'warning', MANUAL)
+    silent('mandoc', '-T', 'lint', '-W', 'warning', *files(MANUALS))
 
 
 def test_manual_in_man_db_too():
-    silent('groff', '-man', '-T', 'utf8', '-w', 'w', '-z', MANUAL)
+    silent('groff', '-man', '-T', 'utf8', '-w', 'w', '-z', *files(MANUALS))
 
 
 def test_licence_lines():
