@@ -18,16 +18,6 @@
 
 struct fake fake = { .fd = -1 };
 
-int __real_socket(int family, int type, int protocol);
-int __real_bind(int fd, const struct sockaddr *addr, socklen_t len);
-int __real_setsockopt(int fd, int level, int name, const void *val, socklen_t len);
-int __real_getsockopt(int fd, int level, int name, void *val, socklen_t *len);
-int __real_shutdown(int fd, int how);
-int __real_close(int fd);
-int __real_munmap(void *addr, size_t len);
-void *__real_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t off);
-FILE *__real_fopen64(const char *path, const char *mode);
-
 /* System calls */
 
 static int fail(int err)
