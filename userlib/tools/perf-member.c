@@ -170,6 +170,12 @@ void perf_take(struct perf_flow *f, uint32_t rank, const void *data, uint32_t le
 	}
 	res->received++;
 	__atomic_store_n(&res->bytes, res->bytes + len, __ATOMIC_RELAXED);
+	if (!res->begin && res->received >= opt->warmup * res->senders) {
+		res->skipped = res->received;
+		res->skipped_bytes = res->bytes;
+		res->begin = perf_now();
+		perf_count_word(&f->member->shared->warm);
+	}
 	if (f->slow_us)
 		perf_pause_ns(f->slow_us * 1000LL);
 }
@@ -232,8 +238,15 @@ static void *send_all(void *arg)
 static void *receive_all(void *arg)
 {
 	struct perf_flow *f = arg;
-	const struct perf_ops *ops = all_ops[f->member->opt->mode];
+	struct perf_member *m = f->member;
+	const struct perf_ops *ops = all_ops[m->opt->mode];
 
+	if (!perf_wait_word(&m->shared->go, 1, m->deadline))
+		perf_die(m, "nobody said go");
+	if (!m->opt->warmup) {
+		f->res->begin = perf_now();
+		perf_count_word(&m->shared->warm);
+	}
 	while (ops->receive(f))
 		;
 	f->res->end = perf_now();

@@ -31,6 +31,7 @@ enum {
 	OPT_WAIT,
 	OPT_VERIFY,
 	OPT_NO_VERIFY,
+	OPT_WARMUP,
 	OPT_LATENCY,
 	OPT_INTERVAL_US,
 	OPT_OPTIMISE,
@@ -49,6 +50,8 @@ static const struct argp_option options[] = {
 	{ "size", 's', "NUM", 0, "bytes of a message (10240)" },
 	{ "iters", 'n', "NUM", 0, "messages of each sender (1000)" },
 	{ "duration", 'D', "SECONDS", 0, "send for so long instead" },
+	{ "warmup", OPT_WARMUP, "NUM", 0,
+	  "messages of each sender that are not measured (0)" },
 	{ "senders", OPT_SENDERS, "all|half|one|NUM", 0, "who sends (all)" },
 	{ "batch", OPT_BATCH, "NUM", 0, "messages sent at once (1)" },
 	{ "delay-us", OPT_DELAY_US, "NUM", 0, "pause of delayed senders behind each message" },
@@ -168,6 +171,8 @@ static void finish(struct argp_state *state, struct later *l)
 		argp_error(state, "either -n or -D");
 	if (l->seconds_given)
 		opt->iters = 0;
+	else
+		opt->iters += opt->warmup;
 	if (!opt->members)
 		opt->members = opt->locals;
 	if (opt->members < opt->locals)
@@ -215,6 +220,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (end == arg || *end || !(opt->seconds > 0 && opt->seconds <= 86400))
 			argp_error(state, "%s: no duration", arg);
 		l->seconds_given = true;
+		break;
+	case OPT_WARMUP:
+		opt->warmup = number(state, arg, 0, UINT32_MAX);
 		break;
 	case 't':
 		opt->depth = number(state, arg, 0, SPINDLE_MAX_DEPTH);

@@ -46,7 +46,7 @@ static const char *const latency_names[] = { "off", "closed", "load" };
 static const char *const mode_names[] = { "copy", "mapped" };
 
 static struct figures figures_of(const struct perf_options *opt, const struct perf_shared *s,
-				 const struct perf_outcome *out)
+				 double peak)
 {
 	struct figures all = { 0 };
 	unsigned int i, g;
@@ -54,17 +54,18 @@ static struct figures figures_of(const struct perf_options *opt, const struct pe
 	for (i = 0; i < opt->locals; i++) {
 		const struct perf_result *res = &s->result[i * opt->active];
 		uint64_t bytes = 0, messages = 0;
-		int64_t end = out->begin + 1;
+		int64_t begin = INT64_MAX, end = 0;
 		double seconds;
 
 		for (g = 0; g < opt->active; g++) {
-			bytes += res[g].bytes;
-			messages += res[g].received;
+			bytes += res[g].bytes - res[g].skipped_bytes;
+			messages += res[g].received - res[g].skipped;
+			begin = res[g].begin < begin ? res[g].begin : begin;
 			end = res[g].end > end ? res[g].end : end;
 			all.calls += res[g].calls;
 			all.copied += res[g].copied;
 		}
-		seconds = (end - out->begin) / 1e9;
+		seconds = end > begin ? (end - begin) / 1e9 : 1e-9;
 		all.seconds += seconds / opt->locals;
 		all.average += bytes / seconds / opt->locals;
 		all.rate += messages / seconds / opt->locals;
@@ -73,7 +74,7 @@ static struct figures figures_of(const struct perf_options *opt, const struct pe
 			all.messages = messages;
 		}
 	}
-	all.peak = out->peak > all.average ? out->peak : all.average;
+	all.peak = peak > all.average ? peak : all.average;
 	return all;
 }
 
@@ -94,7 +95,7 @@ static struct latency collect(const struct perf_options *opt, const struct perf_
 	for (i = 0; lat.ns && i < n; i++) {
 		const struct perf_sample *sample = &s->samples[i];
 
-		if (sample->sent && sample->own)
+		if (sample->sent && sample->own && i % s->sample_stride >= opt->warmup)
 			lat.ns[lat.n++] = (all ? sample->all : sample->own) - sample->sent;
 	}
 	if (lat.n)
@@ -150,7 +151,8 @@ static struct json_object *options_json(const struct perf_options *opt,
 		uint64_t value;
 	} numbers[] = {
 		{ "size", opt->size },
-		{ "iters", opt->iters },
+		{ "iters", opt->iters - (opt->iters ? opt->warmup : 0) },
+		{ "warmup", opt->warmup },
 		{ "members", opt->members },
 		{ "local_members", opt->locals },
 		{ "senders", s->result[0].senders },
@@ -354,7 +356,7 @@ static int write_json(const char *path, struct json_object *o)
 int perf_report(const struct perf_options *opt, const struct perf_shared *s,
 		const struct perf_outcome *out)
 {
-	struct figures fig = figures_of(opt, s, out);
+	struct figures fig = figures_of(opt, s, out->peak);
 	struct latency own = { 0 }, all = { 0 };
 	struct json_object *o;
 	int ret = 0;

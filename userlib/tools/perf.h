@@ -59,6 +59,7 @@ enum perf_latency {
  * @size: bytes of a message
  * @iters: messages of each sender; 0: until @seconds are over
  * @seconds: duration, when @iters is 0
+ * @warmup: messages of each sender before the clock runs
  * @addr: nodes of the local members
  * @locals: their number
  * @contact: where the group is joined; NULL: the first local member creates it
@@ -91,6 +92,7 @@ struct perf_options {
 	uint32_t size;
 	uint64_t iters;
 	double seconds;
+	uint64_t warmup;
 	char addr[PERF_MAX_LOCAL][PERF_ADDR_LEN];
 	unsigned int locals;
 	const char *contact;
@@ -130,7 +132,10 @@ struct perf_options {
  * @bytes: bytes in them
  * @from: messages taken of each rank
  * @hash: over sender and number of all messages in the order taken
+ * @begin: when the warm-up was over, ns
  * @end: when it had taken the last, ns
+ * @skipped: messages of the warm-up
+ * @skipped_bytes: bytes in them
  * @calls: system calls to send and receive; mapped: to wake and wait
  * @copied: bytes copied in the process
  */
@@ -143,7 +148,10 @@ struct perf_result {
 	uint64_t bytes;
 	uint64_t from[SPINDLE_MAX_MEMBERS];
 	uint64_t hash;
+	int64_t begin;
 	int64_t end;
+	uint64_t skipped;
+	uint64_t skipped_bytes;
 	uint64_t calls;
 	uint64_t copied;
 };
@@ -164,6 +172,7 @@ struct perf_sample {
  * struct perf_shared - where the parent and its members meet
  * @ready: members whose groups are all active
  * @go: traffic may begin
+ * @warm: flows whose warm-up is over
  * @stop: senders are to end, when no number of messages was given
  * @done: members that have read all streams to their ends
  * @leave: the counters have been read, sockets may be closed
@@ -176,6 +185,7 @@ struct perf_sample {
 struct perf_shared {
 	uint32_t ready;
 	uint32_t go;
+	uint32_t warm;
 	uint32_t stop;
 	uint32_t done;
 	uint32_t leave;
@@ -302,7 +312,6 @@ int perf_optimise(const struct perf_options *opt, const char *addr, const char *
 
 /* perf-report.c */
 struct perf_outcome {
-	int64_t begin;
 	double peak;
 	struct json_object *counters;
 	struct json_object *idle_counters;

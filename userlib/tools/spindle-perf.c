@@ -147,9 +147,9 @@ static void look_after(struct children *c)
 		give_up(c, "it takes too long (see --timeout)");
 }
 
-static void wait_for_all(struct children *c, uint32_t *word)
+static void wait_for_all(struct children *c, uint32_t *word, uint32_t all)
 {
-	while (!perf_wait_word(word, c->opt->locals, perf_now() + BEAT_NS))
+	while (!perf_wait_word(word, all, perf_now() + BEAT_NS))
 		look_after(c);
 }
 
@@ -193,10 +193,11 @@ static uint64_t taken(const struct children *c)
 }
 
 /* From the first message to the last; the highest rate on the way, bytes/s. */
-static double watch(struct children *c, int64_t begin)
+static double watch(struct children *c)
 {
+	int64_t begin = perf_now();
 	int64_t stop_at = begin + (int64_t)(c->opt->seconds * 1e9), last = begin, now, next;
-	uint64_t before = 0, bytes;
+	uint64_t before = taken(c), bytes;
 	double peak = 0, rate;
 	bool done;
 
@@ -315,16 +316,19 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 	}
-	wait_for_all(&c, &c.shared->ready);
+	wait_for_all(&c, &c.shared->ready, opt.locals);
+	if (opt.warmup) {
+		perf_set_word(&c.shared->go, 1);
+		wait_for_all(&c, &c.shared->warm, opt.locals * opt.active);
+	}
 	if (opt.stats) {
 		counters_of(&opt, false, false, active_before);
 		counters_of(&opt, true, false, idle_before);
 		perf_group_name(&opt, name, sizeof(name), 0, false);
 		perf_batches_reset(&opt, name);
 	}
-	out.begin = perf_now();
 	perf_set_word(&c.shared->go, 1);
-	out.peak = watch(&c, out.begin);
+	out.peak = watch(&c);
 	if (opt.stats) {
 		out.counters = counters_of(&opt, false, true, active_before);
 		out.idle_counters = counters_of(&opt, true, true, idle_before);
