@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the benchmarks are made with: guests, runs in them, medians, a result."""
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
+
+# pylint: disable=wrong-import-position
+from vmlib import Cluster, Error
+
+PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
+RAW = os.path.join(PROJECT, 'build', 'bench', 'raw_verbs')
+MTU_PAYLOAD = 4096
+KB = 1024
+RUN_SECONDS = 240               # bound of one run of spindle-perf
+
+
+def say(text):
+    print(f'bench: {text}', file=sys.stderr, flush=True)
+
+
+def build():
+    for part in ('userlib/tools', 'selftests/bench'):
+        done = subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, part)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        if done.returncode:
+            raise Error(f'make -C {part}:\n{done.stdout}')
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """Half the distance between the extremes, in per cent of the median."""
+    mid = median(values)
+    return 100 * (max(values) - min(values)) / 2 / mid if mid else 0.0
+
+
+def arguments(options):
+    """{'no_verify': True, 'n': 5} as words of a command line."""
+    words = []
+    for name, value in options.items():
+        flag = f'-{name}' if len(name) == 1 else f'--{name.replace("_", "-")}'
+        if value is True:
+            words.append(flag)
+        elif value not in (None, False):
+            words += [f'{flag}={value}'] if len(name) > 1 else [flag, str(value)]
+    return words
+
+
+class Lab:
+    """The guests of one benchmark, one cluster after the other."""
+
+    def __init__(self, kernel, quick, mode):
+        self.kernel = kernel
+        self.quick = quick
+        self.mode = mode
+        self.boots = []                 # what was booted, for the record
+        self.runs = []                  # every run of spindle-perf
+        self.port = 7100
+        self.load = []
+        self.serial = 0
+
+    @contextlib.contextmanager
+    def guests(self, nodes=1, addrs=1, mem='1536M', module=True, **kwargs):
+        kwargs.setdefault('timeout', 3600)
+        with Cluster(kernel=self.kernel, nodes=nodes, addrs=addrs, mem=mem, module=module,
+                     **kwargs) as cluster:
+            self.boots.append({'guests': nodes, 'addresses': addrs, 'memory': mem})
+            yield cluster
+
+    def note_load(self):
+        self.load.append(os.getloadavg()[0])
+
+    def perf(self, cluster, members, **options):
+        """spindle-perf with that many local members in guest 0; its JSON."""
+        options = {'mode': self.mode, 'verify': 'order', 'stats': True, **options}
+        addrs = cluster.env(0)['SPINDLE_ADDRS'].split()[:members]
+        return self.collect([self.perf_start(cluster, 0, addrs, options)], options)[0]
+
+    def perf_start(self, cluster, node, addrs, options):
+        """Start it on a node of a cluster."""
+        options = {'timeout': RUN_SECONDS, **options}
+        argv = [PERF, '-A', ','.join(addrs), '--json', *arguments(options)]
+        self.note_load()
+        return cluster.start(node, argv)
+
+    def perf_across(self, cluster, **options):
+        """One member on each guest; the JSON of each."""
+        options = {'mode': self.mode, 'verify': 'order', 'stats': True, **options}
+        addrs = [cluster.env(i)['SPINDLE_ADDR'] for i in range(cluster.nodes)]
+        processes = [self.perf_start(cluster, i, [addrs[i]], {
+            **options, 'members': cluster.nodes, 'contact': addrs[0] if i else '-'})
+            for i in range(cluster.nodes)]
+        return self.collect(processes, options)
+
+    def collect(self, processes, options):
+        found = []
+        for p in processes:
+            status = p.wait(RUN_SECONDS + 30)
+            if status:
+                raise Error(f'spindle-perf {options}: status {status}\n{p.stdout}{p.stderr}')
+            found.append(json.loads(p.stdout))
+        hashes = {tuple(g['hash'] for g in run['groups']) for run in found}
+        if options.get('verify') != 'none' and len(hashes) != 1:
+            raise Error(f'spindle-perf {options}: the guests received different sequences')
+        self.runs += [{'asked': options, **run} for run in found]
+        return found
+
+    # raw verbs
+
+    def raw_pair(self, cluster, server, client, what, *args, address=None):
+        """Start a pair of raw_verbs; both processes."""
+        self.port += 1
+        address = address or cluster.env(server)['SPINDLE_ADDR']
+        serving = cluster.start(server, [RAW, 'serve', address, self.port])
+        serving.wait_output('ready', 30)
+        return serving, cluster.start(client, [RAW, what, address, self.port, *args])
+
+    @staticmethod
+    def raw_result(pair):
+        words = []
+        for p in reversed(pair):
+            if p.wait(150):
+                raise Error(f'raw_verbs: status {p.status}: {p.stdout}{p.stderr}')
+            words += p.stdout.split()
+        return {k: float(v) for k, _, v in (w.partition('=') for w in words if '=' in w)}
+
+    def raw_bandwidth(self, cluster, size, seconds, depth=64):
+        """Bytes/s of one stream of writes between two addresses of guest 0."""
+        self.note_load()
+        pair = self.raw_pair(cluster, 0, 0, 'bw', size, seconds, depth)
+        return self.raw_result(pair)['bytes_per_second']
+
+    def raw_latency(self, cluster, server, client, size, count, how):
+        self.note_load()
+        return self.raw_result(self.raw_pair(cluster, server, client, 'lat', size, count, how))
+
+    def perftest_bandwidth(self, cluster, size, counts):
+        """Bytes/s of ib_write_bw between two addresses of guest 0, by the clock: two lengths."""
+        seconds = []
+        address = cluster.env(0)['SPINDLE_ADDR']
+        for count in counts:
+            self.port += 1
+            common = ['ib_write_bw', '-R', '-F', '-s', size, '-n', count, '-p', self.port]
+            server = cluster.start(0, common)
+            time.sleep(0.7)
+            began = time.monotonic()
+            if cluster.start(0, [*common, address]).wait(150):
+                raise Error('ib_write_bw failed')
+            seconds.append(time.monotonic() - began)
+            server.wait(30)
+        return size * (counts[1] - counts[0]) / max(seconds[1] - seconds[0], 1e-3)
+
+    def environment(self):
+        """What a figure depends on, without naming the machine."""
+        return {
+            'kernel': self.kernel,
+            'boots': [b for i, b in enumerate(self.boots) if b not in self.boots[:i]],
+            'cpus_of_host': os.cpu_count(),
+            'cpus_of_guest': 1 if self.kernel.startswith('uml') else 2,
+            'rdma': f'soft-RoCE, path MTU {MTU_PAYLOAD}',
+            'load_of_host': [round(min(self.load), 1), round(max(self.load), 1)]
+                            if self.load else [],
+        }
+
+
+def alternate(contenders, rounds):
+    """Run {name: function} in turns, ABAB...; {name: [results]}."""
+    found = {name: [] for name in contenders}
+    for i in range(rounds):
+        for name, function in contenders.items():
+            began = time.monotonic()
+            found[name].append(function())
+            say(f'{name}, {i + 1} of {rounds}: {time.monotonic() - began:.1f} s')
+    return found
+
+
+def rate(run):
+    return run['bytes_per_second']
+
+
+def median_rate(runs):
+    return median([rate(r) for r in runs])
+
+
+def counted(run, name, idle=False):
+    return run.get('idle_counters' if idle else 'counters', {}).get(name, 0)
+
+
+def per_message(runs, name):
+    """What was counted on all nodes for each message delivered there, of all runs together."""
+    delivered = sum(counted(r, 'delivered') for r in runs)
+    return sum(counted(r, name) for r in runs) / delivered if delivered else 0.0
+
+
+class Result:
+    """What a benchmark found: keys for the last line, tables, plots, remarks."""
+
+    def __init__(self, name, title, about):
+        self.name = name
+        self.title = title
+        self.about = about
+        self.keys = {}
+        self.paper = []                 # (what, the paper, here)
+        self.tables = []                # (title, columns, rows)
+        self.plots = []                 # (title, x, y, {label: [(x, y)]}, logarithmic)
+        self.notes = []
+
+    def line(self):
+        return f'bench {self.name}: ' + ' '.join(f'{k}={v}' for k, v in self.keys.items())
+
+
+def mb(value):
+    """Bytes/s as MB/s."""
+    return round(value / 1e6, 2)
