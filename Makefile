@@ -33,6 +33,7 @@ endif
 
 # It has the same defaults, and make hands on what was said on the command line.
 userlib_make = $(MAKE) --no-print-directory -C $(TOP)/userlib
+tools_make = $(MAKE) --no-print-directory -C $(TOP)/userlib/tools
 
 # Kbuild's, with all that was said on the command line (W=1, C=2, V=1, CC=).
 kbuild = $(MAKE) -C $(KDIR) M=$(TOP)
@@ -58,6 +59,9 @@ unsigned = $(if $(wildcard $(KDIR)/certs/signing_key.*),,CONFIG_MODULE_SIG_ALL=)
 userlib:
 	+@$(userlib_make)
 
+tools:
+	+@$(tools_make)
+
 install: modules install_headers install_man install_userlib
 	+@$(kbuild) INSTALL_MOD_PATH=$(DESTDIR) INSTALL_MOD_DIR=updates $(unsigned) modules_install
 	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
@@ -73,10 +77,16 @@ install_man:
 install_userlib: userlib install_headers
 	+@$(userlib_make) install
 
+install_tools: tools
+	+@$(tools_make) install
+
+uninstall_tools:
+	+@$(tools_make) uninstall
+
 uninstall_userlib:
 	+@$(userlib_make) uninstall
 
-uninstall: need_kdir uninstall_userlib
+uninstall: need_kdir uninstall_userlib uninstall_tools
 	+@rm -fv $(DESTDIR)/lib/modules/"$(release)"/updates/spindle.ko*
 	rm -f $(INCLUDE_DIR)/spindle.h $(MAN_DIR)/spindle.7
 	+@[ -n "$(DESTDIR)" ] || $(DEPMOD) "$(release)"
@@ -84,6 +94,7 @@ uninstall: need_kdir uninstall_userlib
 # Not Kbuild's: that would go through build/ too, where guests are running.
 clean:
 	+@$(userlib_make) clean
+	+@$(tools_make) clean
 	@find $(TOP)/kmod -type f \( -name '*.o' -o -name '.*.cmd' -o -name '.*.d' \
 		-o -name '*.[is]' -o -name '*.lst' -o -name '*.gcno' \) -delete
 	@rm -rf $(TOP)/.tmp_versions
@@ -96,19 +107,27 @@ distclean: clean
 demo check:
 	@$(TOP)/scripts/$@ $(ARGS)
 
+bench:
+	@$(TOP)/scripts/setup --bench
+	@$(TOP)/scripts/bench all --write $(ARGS)
+
 help:
 	@echo 'make                 build spindle.ko against KDIR, and libspindle'
 	@echo 'make userlib         libspindle alone: no kernel headers needed'
 	@echo 'make install         module, library, headers, pkg-config file, manual pages'
 	@echo 'make install_userlib the library with its headers and pages alone'
+	@echo 'make tools           spindle-perf (wants libjson-c-dev)'
+	@echo 'make install_tools   and its manual page'
 	@echo 'make uninstall       remove them'
 	@echo 'make clean           remove what was built here'
 	@echo 'make distclean       and what was built for guests (build/)'
 	@echo 'make demo            three machines, one group, one order'
 	@echo 'make check           all tests; ARGS=--quick: fewer'
+	@echo 'make bench           all benchmarks, into Documentation/benchmarks; hours'
 	@echo
 	@echo 'KDIR=$(or $(KDIR),(no kernel headers found: run scripts/setup))'
 	@echo 'DESTDIR=, PREFIX=$(PREFIX), LIBDIR=, and what Kbuild knows: W=1 C=2 V=1 CC= LLVM=1'
 
 .PHONY: all modules need_kdir userlib install install_headers install_man install_userlib \
-	uninstall uninstall_userlib clean distclean demo check help
+	tools install_tools uninstall_tools uninstall uninstall_userlib clean distclean demo \
+	check bench help

@@ -94,11 +94,20 @@ def test_install_and_uninstall(tree, tmp_path):
     assert library <= set(found)
     pages = {name for name in found if name.startswith('usr/share/man/man3/')}
     assert {os.path.basename(name) for name in pages} == set(
-        os.listdir(os.path.join(PROJECT, 'Documentation', 'man')))
+        n for n in os.listdir(os.path.join(PROJECT, 'Documentation', 'man')) if n.endswith('.3'))
     modules = [name for name in found if name.startswith('lib/modules/')]
     assert len(modules) == 1 and modules[0].endswith('/updates/spindle.ko'), found
     assert len(found) == 3 + len(library) + len(pages)
     make('uninstall', f'DESTDIR={dest}')
+    assert not files(dest)
+
+
+def test_install_tools(tree, tmp_path):
+    dest = str(tmp_path / 'dest')
+    make('install_tools', f'DESTDIR={dest}')
+    assert files(dest) == ['usr/bin/spindle-perf', 'usr/share/man/man1/spindle-perf.1']
+    assert '--latency' in run(os.path.join(dest, 'usr/bin/spindle-perf'), '--help')
+    make('uninstall_tools', f'DESTDIR={dest}')
     assert not files(dest)
 
 

@@ -18,11 +18,7 @@
 
 static const struct perf_ops *const all_ops[] = {
 	[PERF_COPY] = &perf_copy_ops,
-#ifndef WITHOUT_LIBSPINDLE
 	[PERF_MAPPED] = &perf_mapped_ops,
-#else
-	[PERF_MAPPED] = &perf_copy_ops,
-#endif
 };
 
 void perf_die(const struct perf_member *m, const char *fmt, ...)
