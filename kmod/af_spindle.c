@@ -222,11 +222,15 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 	return sp_rings_writable(&ss->local) ? 0 : -EAGAIN;
 }
 
-/*
- * The first message that the member has not consumed, at or after *@cursor.
- * Entries that say that a sender has said its last are nobody's message.
+/**
+ * sp_rx_log() - the first message in the log that a member has not consumed
+ * @g: the group
+ * @cursor: where to look; moves on over entries that say that a sender has said
+ *	its last, which are nobody's message
+ *
+ * Return: its entry, or NULL when there is none.
  */
-static const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
+const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
 {
 	/* F in group.h. */
 	u64 published = smp_load_acquire(&g->published);
@@ -249,12 +253,14 @@ static const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
 static int sp_rx_poll(const struct sp_sock *ss, struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
-	u64 cursor = READ_ONCE(ss->local.cursor);
+	/* What the queue's filler has passed by is found in the queue. */
+	u64 cursor = smp_load_acquire(&ss->local.cursor);
 
 	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return 0;
 	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
-	    sp_rings_readable(&ss->local, g) : !!sp_rx_log(g, &cursor))
+	    sp_rings_readable(&ss->local, g) :
+	    sp_rx_log(g, &cursor) || !list_empty(&ss->local.queue.messages))
 		return 1;
 	if (state == SP_VIEW_CLOSED)
 		return 0;
@@ -346,6 +352,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (ret)
 		goto unlock;
 	WRITE_ONCE(ss->sent, ss->sent + 1);
+	atomic64_add(len, &g->counters.copied_bytes);
 	sp_group_moved(g);
 unlock:
 	mutex_unlock(&ss->tx_lock);
@@ -377,8 +384,14 @@ static u32 sp_rx_sender(const struct sp_group *g, u32 lane)
 	return rank;
 }
 
-/* The message's bytes, in the replica of the sender's ring. */
-static const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
+/**
+ * sp_rx_bytes() - a message's bytes, in the replica of the sender's ring
+ * @g: the group
+ * @log: the message's entry
+ *
+ * Return: the bytes, in one piece.
+ */
+const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
 {
 	const struct sp_lane *lane = &g->core.order.lanes[log->lane];
 	const struct sp_slab *slab = lane->node == g->self ?
@@ -387,15 +400,63 @@ static const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
 	return slab->ring[lane->lane] + ((u64)log->pos << SP_UNIT_SHIFT);
 }
 
+/* What a reader has before it: an entry of the log or of its queue. */
+struct sp_rx {
+	const struct sp_log *log;
+	const u8 *bytes;
+	u64 cursor;
+	bool queued;
+};
+
+/* 1 and the next message; or as sp_rx_ready(); or -ENOMEM. Under rx_lock. */
+static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
+{
+	struct sp_detached *m;
+	int ret;
+
+	ret = sp_rx_ready(ss, g);
+	if (ret <= 0)
+		return ret;
+	rx->queued = ss->local.queue.on;
+	if (rx->queued) {
+		m = sp_detach_first(g, &ss->local);
+		if (IS_ERR(m))
+			return PTR_ERR(m);
+		rx->log = &m->log;
+		rx->bytes = m->data;
+	} else {
+		rx->cursor = ss->local.cursor;
+		rx->log = sp_rx_log(g, &rx->cursor);
+		rx->bytes = sp_rx_bytes(g, rx->log);
+	}
+	return 1;
+}
+
+static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
+		      const struct sp_rx *rx, bool taken)
+{
+	if (taken)
+		WRITE_ONCE(ss->received, ss->received + 1);
+	if (rx->queued) {
+		sp_detach_done(g, &ss->local, taken);
+	} else if (taken) {
+		/* G in group.h: the copy is done, the space may be reused. */
+		smp_store_release(&ss->local.cursor, rx->cursor + 1);
+		sp_group_moved(g);
+	}
+}
+
 static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
-		      const struct sp_log *log, struct msghdr *msg, size_t size,
+		      const struct sp_rx *rx, struct msghdr *msg, size_t size,
 		      int flags)
 {
+	const struct sp_log *log = rx->log;
 	u32 rank = sp_rx_sender(g, log->lane);
 	size_t n = min_t(size_t, log->len, size);
 
-	if (copy_to_iter((void *)sp_rx_bytes(g, log), n, &msg->msg_iter) != n)
+	if (copy_to_iter((void *)rx->bytes, n, &msg->msg_iter) != n)
 		return -EFAULT;
+	atomic64_add(n, &g->counters.copied_bytes);
 	if (n < log->len)
 		msg->msg_flags |= MSG_TRUNC;
 	msg->msg_flags |= MSG_EOR;
@@ -415,8 +476,7 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	struct sock *sk = sock->sk;
 	struct sp_sock *ss = sp_sk(sk);
 	struct sp_group *g = sp_sock_group(ss);
-	const struct sp_log *log;
-	u64 cursor;
+	struct sp_rx rx;
 	long timeo;
 	int ret;
 
@@ -429,12 +489,9 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	timeo = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	for (;;) {
 		mutex_lock(&ss->rx_lock);
-		ret = sp_rx_ready(ss, g);
-		if (ret > 0) {
-			cursor = ss->local.cursor;
-			log = sp_rx_log(g, &cursor);
+		ret = sp_rx_begin(ss, g, &rx);
+		if (ret > 0)
 			break;
-		}
 		mutex_unlock(&ss->rx_lock);
 		if (ret == -EAGAIN)
 			ret = sp_wait(sk, timeo, sp_rx_ready(ss, g));
@@ -442,16 +499,11 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 			return ret;
 	}
 
-	ret = sp_rx_copy(ss, g, log, msg, size, flags);
+	ret = sp_rx_copy(ss, g, &rx, msg, size, flags);
 	/* Since then nothing is kept for us: it may be another message's. */
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		ret = 0;
-	if (ret >= 0 && !(flags & MSG_PEEK)) {
-		WRITE_ONCE(ss->received, ss->received + 1);
-		/* G in group.h: the copy is done, the space may be reused. */
-		smp_store_release(&ss->local.cursor, cursor + 1);
-		sp_group_moved(g);
-	}
+	sp_rx_end(ss, g, &rx, ret >= 0 && !(flags & MSG_PEEK));
 	mutex_unlock(&ss->rx_lock);
 	return ret;
 }
@@ -527,6 +579,7 @@ static int sp_shutdown(struct socket *sock, int how)
 		sp_shutdown_send(ss, g);
 	if (mask & RCV_SHUTDOWN) {
 		WRITE_ONCE(ss->local.deaf, true);
+		sp_detach_purge(&ss->local);
 		sp_group_moved(g);
 	}
 	sk->sk_state_change(sk);
@@ -537,9 +590,9 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct sp_sock *ss = sp_sk(sock->sk);
 	struct sp_group *g = sp_sock_group(ss);
-	const struct sp_log *log;
 	struct sp_lane_tx *lane;
-	u64 cursor, bytes = 0;
+	struct sp_rx rx;
+	u64 bytes = 0;
 
 	switch (cmd) {
 	case SIOCINQ:
@@ -548,9 +601,10 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 		if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
 			return -EBUSY;
 		mutex_lock(&ss->rx_lock);
-		cursor = ss->local.cursor;
-		log = sp_rx_ready(ss, g) > 0 ? sp_rx_log(g, &cursor) : NULL;
-		bytes = log ? log->len : 0;
+		if (sp_rx_begin(ss, g, &rx) > 0) {
+			bytes = rx.log->len;
+			sp_rx_end(ss, g, &rx, false);
+		}
 		mutex_unlock(&ss->rx_lock);
 		break;
 	case SIOCOUTQ:
@@ -619,6 +673,7 @@ static void sp_destruct(struct sock *sk)
 {
 	struct sp_sock *ss = sp_sk(sk);
 
+	sp_detach_exit(&ss->local);
 	mutex_destroy(&ss->tx_lock);
 	mutex_destroy(&ss->rx_lock);
 	sp_rings_free(ss->local.rings);
@@ -646,6 +701,7 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	ss = sp_sk(sk);
 	memset(&ss->local, 0, sizeof(ss->local));
 	INIT_LIST_HEAD(&ss->local.on_group);
+	sp_detach_init(&ss->local);
 	ss->local.sk = sk;
 	ss->local.rank = ~0U;
 	ss->local.cookie = atomic64_inc_return(&cookies);

@@ -73,6 +73,8 @@ u32 sp_group_uapi_state(const struct sp_group *g);
 int sp_rings_map(struct sp_sock *ss, int flags);
 int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info);
 int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma);
+const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor);
+const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log);
 
 int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);

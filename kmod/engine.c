@@ -101,6 +101,7 @@ static bool sp_engine_pass(struct sp_group *g)
 		smp_store_release(&g->published, g->core.order.published);
 		WRITE_ONCE(g->counters.delivered, g->core.order.messages);
 		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
+		sp_detach_all(g);
 	}
 	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
 	blocks = sp_core_may_block(&g->core);

@@ -14,7 +14,10 @@
  *   published               engine, after the log  readers          release (E) /
  *                                                                   acquire (F)
  *   member cursor           its reader, after      engine           release (G) /
- *                           it has copied; the                      acquire (H)
+ *                           it has copied; who                      acquire (H)
+ *                           fills the queue of
+ *                           a detached member,
+ *                           under its lock; the
  *                           engine, for mapped
  *                           deliveries
  *   lane tx                 writer and engine, under the lane's lock
@@ -56,6 +59,34 @@ struct sp_lane_tx {
 };
 
 /**
+ * struct sp_detached - a message that was copied out of its ring
+ * @list: in &struct sp_queue
+ * @log: what the order says of it
+ * @data: its bytes
+ */
+struct sp_detached {
+	struct list_head list;
+	struct sp_log log;
+	u8 data[];
+};
+
+/**
+ * struct sp_queue - the messages of a detached member: see detach.c
+ * @lock: guards the rest, and the member's cursor while it is detached. Never
+ *	held across access to memory of a program
+ * @messages: &struct sp_detached, oldest first
+ * @reading: the one that a reader copies
+ * @on: the member is detached. Changed under the socket's rx_lock; never
+ *	turned off again in a group
+ */
+struct sp_queue {
+	struct mutex lock;
+	struct list_head messages;
+	struct sp_detached *reading;
+	bool on;
+};
+
+/**
  * struct sp_local - a member of a group on this node: part of its socket
  * @on_group: on the group's list
  * @sk: the socket, to wake
@@ -70,6 +101,7 @@ struct sp_lane_tx {
  * @deaf: it reads no more: whatever comes counts as consumed
  * @rings: what it shares with its program, or NULL; set once (release) under
  *	sp_ctl and the engine's lock
+ * @queue: what was taken out of the rings for it
  */
 struct sp_local {
 	struct list_head on_group;
@@ -84,6 +116,7 @@ struct sp_local {
 	bool fin;
 	bool deaf;
 	struct sp_rings *rings;
+	struct sp_queue queue;
 };
 
 /**
@@ -147,6 +180,8 @@ struct sp_counters {
 	atomic64_t wakes_received;
 	u64 passes;
 	u64 naps;
+	atomic64_t copied_bytes;
+	atomic64_t detach_nomem;
 };
 
 /**
@@ -301,6 +336,15 @@ void sp_rings_state(const struct sp_group *g, struct sp_local *local);
 bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g);
 bool sp_rings_writable(const struct sp_local *local);
 void sp_rings_free(struct sp_rings *r);
+
+/* detach.c */
+void sp_detach_init(struct sp_local *local);
+void sp_detach_exit(struct sp_local *local);
+int sp_detach_set(struct sock *sk, bool on);
+void sp_detach_all(struct sp_group *g);
+struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local);
+void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken);
+void sp_detach_purge(struct sp_local *local);
 
 /* member.c: forming a view */
 int sp_member_create(struct sp_node *node, const char *name,

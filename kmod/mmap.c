@@ -370,8 +370,9 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
  * engine's lock.
  *
  * Return: 0; -EINVAL, -ENOTCONN before the first view, -EACCES when a member
- * that does not send would, -EBUSY the second time, -ENOMEM, or what a group
- * that never became active failed with.
+ * that does not send would, -EBUSY the second time or when a detached member
+ * would receive so, -ENOMEM, or what a group that never became active failed
+ * with.
  */
 int sp_rings_map(struct sp_sock *ss, int flags)
 {
@@ -401,7 +402,8 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	engine = g->node->sdev->engine;
 	if (engine)
 		mutex_lock(&engine->lock);
-	if (ss->local.rings)
+	if (ss->local.rings ||
+	    ((flags & SPINDLE_MAP_RX) && ss->local.queue.on))
 		ret = -EBUSY;
 	else
 		sp_rings_begin(g, &ss->local, r);

@@ -286,12 +286,15 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			return -EFAULT;
 		WRITE_ONCE(sp_sk(sk)->recvinfo, !!value);
 		return 0;
+	case SPINDLE_DETACHED:
 	case SPINDLE_MAP:
 		if (optlen < sizeof(value))
 			return -EINVAL;
 		if (copy_from_sockptr(&value, optval, sizeof(value)))
 			return -EFAULT;
-		return sp_rings_map(sp_sk(sk), value);
+		if (optname == SPINDLE_MAP)
+			return sp_rings_map(sp_sk(sk), value);
+		return sp_detach_set(sk, value);
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -421,6 +424,9 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 					   optlen, len);
 		return ret ?: sp_opt_give(&rings, sizeof(rings), optval,
 					  optlen, len);
+	case SPINDLE_DETACHED:
+		value = READ_ONCE(ss->local.queue.on);
+		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
 	default:
 		return -ENOPROTOOPT;
 	}

@@ -153,6 +153,8 @@ SP_COUNTER(wakes_sent);
 SP_COUNTER(wakes_received);
 SP_COUNTER(passes);
 SP_COUNTER(naps);
+SP_COUNTER(copied_bytes);
+SP_COUNTER(detach_nomem);
 
 static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_state.attr,
@@ -180,6 +182,8 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_wakes_received.attr,
 	&sp_attr_passes.attr,
 	&sp_attr_naps.attr,
+	&sp_attr_copied_bytes.attr,
+	&sp_attr_detach_nomem.attr,
 	NULL
 };
 

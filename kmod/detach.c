@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Detached delivery: what was published is copied out of the rings into a
+ * queue of the socket's own, so that a slow reader holds nobody until its quota
+ * is full (Spindle paper, section 3.5).
+ *
+ * The engine fills the queue after it has published, the reader after it has
+ * taken something out: that is all there is to do in a group that has ended.
+ */
+#include <linux/slab.h>
+
+#include "af_spindle.h"
+#include "compat/compat.h"
+
+/* The engine does not wait long for one member's memory. */
+#define SP_DETACH_QUICK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
+/* A reader with nothing else to read tries harder. */
+#define SP_DETACH_HARD	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/* What a message is charged. */
+static u32 sp_detach_charge(const struct sp_log *log)
+{
+	return sizeof(struct sp_detached) + log->len;
+}
+
+/* Has the quota room for a message? One is always taken. */
+static bool sp_detach_fits(const struct sp_local *local,
+			   const struct sp_log *log)
+{
+	const struct sock *sk = local->sk;
+	s64 after = (s64)atomic_read(&sk->sk_rmem_alloc) +
+		    sp_detach_charge(log);
+
+	return list_empty(&local->queue.messages) ||
+	       after <= READ_ONCE(sk->sk_rcvbuf);
+}
+
+static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
+			  const struct sp_log *log, gfp_t gfp)
+{
+	struct sp_detached *m;
+
+	if (!sp_detach_fits(local, log))
+		return false;
+	m = kvmalloc(struct_size(m, data, log->len), gfp);
+	if (!m) {
+		atomic64_inc(&g->counters.detach_nomem);
+		return false;
+	}
+	m->log = *log;
+	memcpy(m->data, sp_rx_bytes(g, log), log->len);
+	atomic64_add(log->len, &g->counters.copied_bytes);
+	atomic_add(sp_detach_charge(log), &local->sk->sk_rmem_alloc);
+	list_add_tail(&m->list, &local->queue.messages);
+	return true;
+}
+
+/* Move what fits from the rings to the queue. True when the cursor moved. */
+static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
+			   gfp_t gfp)
+{
+	u64 was = local->cursor;
+	const struct sp_log *log;
+	struct mem_cgroup *old;
+	u64 cursor = was;
+
+	lockdep_assert_held(&local->queue.lock);
+	/* Then nothing is kept for it in the rings. */
+	if (READ_ONCE(local->deaf))
+		return false;
+	old = sp_charge_to(local->memcg);
+	while ((log = sp_rx_log(g, &cursor)) &&
+	       sp_detach_one(g, local, log, gfp))
+		/* G in group.h: the copy is done, and can be found. */
+		smp_store_release(&local->cursor, ++cursor);
+	sp_charge_to(old);
+	if (cursor != local->cursor)
+		smp_store_release(&local->cursor, cursor);
+	return cursor != was;
+}
+
+static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
+{
+	list_del(&m->list);
+	atomic_sub(sp_detach_charge(&m->log), &local->sk->sk_rmem_alloc);
+	kvfree(m);
+}
+
+/**
+ * sp_detach_init() - prepare a member's queue
+ * @local: the member
+ */
+void sp_detach_init(struct sp_local *local)
+{
+	mutex_init(&local->queue.lock);
+	INIT_LIST_HEAD(&local->queue.messages);
+}
+
+/**
+ * sp_detach_exit() - undo sp_detach_init()
+ * @local: the member; nobody else has it any more
+ */
+void sp_detach_exit(struct sp_local *local)
+{
+	struct sp_detached *m, *next;
+
+	list_for_each_entry_safe(m, next, &local->queue.messages, list)
+		sp_detach_drop(local, m);
+	mutex_destroy(&local->queue.lock);
+}
+
+/**
+ * sp_detach_set() - SPINDLE_DETACHED
+ * @sk: the socket
+ * @on: what it is to be
+ *
+ * Return: 0; -EBUSY when it is on and the member is in a group: there is no way
+ * back into the rings for what was taken out of them; -EBUSY, too, when its
+ * deliveries are mapped; -EINTR.
+ */
+int sp_detach_set(struct sock *sk, bool on)
+{
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_queue *q = &ss->local.queue;
+	struct sp_group *g;
+	bool moved = false;
+	int ret = 0;
+
+	/* No reader is in the middle of a message. */
+	if (mutex_lock_interruptible(&ss->rx_lock))
+		return -EINTR;
+	lock_sock(sk);
+	g = sp_sock_group(ss);
+	if ((q->on && !on && (g || ss->joining)) ||
+	    (on && sp_rings_mapped(&ss->local, SPINDLE_MAP_RX)))
+		ret = -EBUSY;
+	else
+		WRITE_ONCE(q->on, on);
+	release_sock(sk);
+	if (!ret && on && g) {
+		mutex_lock(&q->lock);
+		moved = sp_detach_fill(g, &ss->local, SP_DETACH_QUICK);
+		mutex_unlock(&q->lock);
+	}
+	mutex_unlock(&ss->rx_lock);
+	if (moved)
+		sp_group_moved(g);
+	return ret;
+}
+
+/**
+ * sp_detach_all() - fill the queues of all detached members of this node
+ * @g: the group; something was published
+ *
+ * Context: the engine's lock is held, may sleep.
+ */
+void sp_detach_all(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		struct sp_queue *q = &local->queue;
+
+		if (!READ_ONCE(q->on))
+			continue;
+		mutex_lock(&q->lock);
+		sp_detach_fill(g, local, SP_DETACH_QUICK);
+		mutex_unlock(&q->lock);
+	}
+}
+
+/**
+ * sp_detach_first() - begin to read the oldest message of a queue
+ * @g: the group
+ * @local: the member, detached; its socket's rx_lock is held
+ *
+ * Return: the message, which stays until sp_detach_done(); -EAGAIN when there
+ * is none; -ENOMEM when there is one in the rings, and no memory for it.
+ */
+struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local)
+{
+	struct sp_queue *q = &local->queue;
+	struct sp_detached *m;
+	bool moved = false;
+	u64 cursor;
+
+	mutex_lock(&q->lock);
+	if (list_empty(&q->messages))
+		moved = sp_detach_fill(g, local, SP_DETACH_HARD);
+	m = list_first_entry_or_null(&q->messages, struct sp_detached, list);
+	q->reading = m;
+	cursor = local->cursor;
+	if (!m)
+		m = ERR_PTR(!READ_ONCE(local->deaf) && sp_rx_log(g, &cursor) ?
+			    -ENOMEM : -EAGAIN);
+	mutex_unlock(&q->lock);
+	if (moved)
+		sp_group_moved(g);
+	return m;
+}
+
+/**
+ * sp_detach_done() - end what sp_detach_first() began
+ * @g: the group
+ * @local: the member
+ * @taken: the message was received; otherwise it stays
+ */
+void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken)
+{
+	struct sp_queue *q = &local->queue;
+	bool moved = false;
+
+	mutex_lock(&q->lock);
+	if (taken || READ_ONCE(local->deaf))
+		sp_detach_drop(local, q->reading);
+	q->reading = NULL;
+	if (taken)
+		moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
+	mutex_unlock(&q->lock);
+	if (moved)
+		sp_group_moved(g);
+}
+
+/**
+ * sp_detach_purge() - the member reads no more
+ * @local: the member; @local->deaf is set
+ *
+ * What a reader copies just now it drops itself.
+ */
+void sp_detach_purge(struct sp_local *local)
+{
+	struct sp_queue *q = &local->queue;
+	struct sp_detached *m, *next;
+
+	mutex_lock(&q->lock);
+	list_for_each_entry_safe(m, next, &q->messages, list)
+		if (m != q->reading)
+			sp_detach_drop(local, m);
+	mutex_unlock(&q->lock);
+}
