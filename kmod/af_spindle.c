@@ -13,6 +13,7 @@
 #include <asm/ioctls.h>
 
 #include "af_spindle.h"
+#include "observe/observe.h"
 
 /* Numbers that no code registers, most preferred first (field of AF_MAX). */
 static const unsigned int sp_families[] = { AF_SPINDLE_DEFAULT, 13, 22 };
@@ -329,6 +330,8 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		ret = sp_tx_ready(ss, g, len, &off);
 		if (ret != -EAGAIN)
 			break;
+		if (sp_group_state(g) == SP_VIEW_ACTIVE && ss->local.lane)
+			sp_slow_starved(g, ss->local.lane);
 		mutex_unlock(&ss->tx_lock);
 		ret = sp_wait(sk, timeo, sp_tx_ready(ss, g, len, &off));
 		if (ret)
@@ -348,6 +351,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		ret = -EPIPE;
 	else
 		sp_tx_commit(&lane->tx, len, 0);
+	WRITE_ONCE(lane->starved, 0);
 	spin_unlock(&lane->lock);
 	if (ret)
 		goto unlock;

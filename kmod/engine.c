@@ -13,6 +13,7 @@
 
 #include "engine.h"
 #include "group.h"
+#include "observe/observe.h"
 
 /* Entries of the log that no member of this node needs any longer. */
 static u64 sp_engine_released(struct sp_group *g)
@@ -130,6 +131,7 @@ static bool sp_engine_pass(struct sp_group *g)
 		else if (g->core.doze.state == SP_ASLEEP)
 			WRITE_ONCE(g->counters.naps, g->counters.naps + 1);
 	}
+	sp_slow_arm(g);
 	return true;
 }
 

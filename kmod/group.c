@@ -80,6 +80,7 @@ static void sp_group_release(struct kref *ref)
 	u32 i;
 
 	mem_cgroup_put(g->memcg);
+	sp_slow_exit(g);
 	for (i = 0; g->peers && i < g->view.nnodes; i++)
 		if (g->peers[i].slab)
 			sp_slab_free(g->peers[i].slab);
@@ -322,6 +323,7 @@ void sp_group_end(struct sp_group *g, int error)
 		return;
 	g->ending = true;
 	sp_engine_del(g->node->sdev->engine, g);
+	sp_slow_stop(g);
 	sp_member_release(g, error);
 	for (i = 0; g->peers && i < g->view.nnodes; i++)
 		sp_group_say_bye(&g->peers[i], error);
@@ -546,7 +548,7 @@ static int sp_group_core(struct sp_group *g)
 		if (!p->pushed)
 			return -ENOMEM;
 	}
-	return 0;
+	return sp_slow_init(g);
 }
 
 /* All keys are here and there: messages flow. */

@@ -42,6 +42,7 @@
 struct sp_engine;
 struct sp_group;
 struct sp_rings;
+struct sp_slow;
 
 /**
  * struct sp_lane_tx - an own lane: what its writer and the engine share
@@ -50,12 +51,14 @@ struct sp_rings;
  * @ring: the lane's bytes, mapped twice back to back
  * @member: whose it is; NULL once it has left. Written by the control plane
  *	under @lock
+ * @starved: @tx.freed + 1 when its writer last found no room; 0 once it did
  */
 struct sp_lane_tx {
 	spinlock_t lock;
 	struct sp_tx tx;
 	u8 *ring;
 	struct sp_local *member;
+	u64 starved;
 };
 
 /**
@@ -225,6 +228,7 @@ struct sp_counters {
  * @linger: bound on that
  * @counters: see there
  * @batches_seen: @core.batches when its file in debugfs was last reset
+ * @slow: who holds up the senders; from when the view's memory is made
  * @shown: it is in sysfs and debugfs; under sp_ctl
  * @kobj: its directory in sysfs
  * @kobj_gone: completed when nobody reads there any more
@@ -267,6 +271,7 @@ struct sp_group {
 	struct delayed_work linger;
 	struct sp_counters counters;
 	struct sp_batches batches_seen[SP_STAGES];
+	struct sp_slow *slow;
 	bool shown;
 	struct kobject kobj;
 	struct completion kobj_gone;

@@ -6,7 +6,10 @@
 #ifndef SPINDLE_OBSERVE_H
 #define SPINDLE_OBSERVE_H
 
+#include <linux/types.h>
+
 struct sp_group;
+struct sp_lane_tx;
 struct sp_node;
 
 int sp_observe_init(void);
@@ -23,5 +26,13 @@ void sp_debugfs_node_add(struct sp_node *node);
 void sp_debugfs_node_del(struct sp_node *node);
 void sp_debugfs_group_add(struct sp_group *g);
 void sp_debugfs_group_del(struct sp_group *g);
+
+/* slow.c */
+int sp_slow_init(struct sp_group *g);
+void sp_slow_stop(struct sp_group *g);
+void sp_slow_exit(struct sp_group *g);
+void sp_slow_arm(struct sp_group *g);
+void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane);
+ssize_t sp_slow_show(struct sp_group *g, char *buf);
 
 #endif /* SPINDLE_OBSERVE_H */

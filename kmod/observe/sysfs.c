@@ -11,7 +11,8 @@
 #include "../group.h"
 #include "observe.h"
 
-static struct kobject *sp_root;
+/* Groups are in it so that they have events; nodes are directories only. */
+static struct kset *sp_root;
 
 struct sp_attribute {
 	struct attribute attr;
@@ -131,11 +132,18 @@ static ssize_t sp_show_lanes(struct sp_group *g,
 	return sysfs_emit(buf, "%llu\n", sum);
 }
 
+static ssize_t sp_show_slow(struct sp_group *g,
+			    const struct sp_attribute *attr, char *buf)
+{
+	return sp_slow_show(g, buf);
+}
+
 SP_ATTR(state, sp_show_state);
 SP_ATTR(error, sp_show_error);
 SP_ATTR(view, sp_show_view);
 SP_ATTR(senders, sp_show_senders);
 SP_ATTR(addresses, sp_show_addresses);
+SP_ATTR(slow, sp_show_slow);
 SP_CONFIG(members);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
@@ -162,6 +170,7 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_view.attr,
 	&sp_attr_senders.attr,
 	&sp_attr_addresses.attr,
+	&sp_attr_slow.attr,
 	&sp_attr_members.attr,
 	&sp_attr_window.attr,
 	&sp_attr_max_msg.attr,
@@ -228,6 +237,7 @@ int sp_observe_group_add(struct sp_group *g)
 	int ret;
 
 	init_completion(&g->kobj_gone);
+	g->kobj.kset = sp_root;
 	ret = kobject_init_and_add(&g->kobj, &sp_group_ktype, g->node->kobj,
 				   "%s", g->name);
 	if (!ret)
@@ -255,6 +265,7 @@ void sp_observe_group_del(struct sp_group *g)
 {
 	if (!g->shown)
 		return;
+	sp_slow_stop(g);
 	g->shown = false;
 	sp_debugfs_group_del(g);
 	kobject_del(&g->kobj);
@@ -272,7 +283,7 @@ void sp_observe_group_del(struct sp_group *g)
  */
 int sp_observe_node_add(struct sp_node *node)
 {
-	node->kobj = kobject_create_and_add(node->name, sp_root);
+	node->kobj = kobject_create_and_add(node->name, &sp_root->kobj);
 	if (!node->kobj)
 		return -ENOMEM;
 	sp_debugfs_node_add(node);
@@ -301,7 +312,7 @@ void sp_observe_node_del(struct sp_node *node)
  */
 int sp_observe_init(void)
 {
-	sp_root = kobject_create_and_add("spindle", kernel_kobj);
+	sp_root = kset_create_and_add("spindle", NULL, kernel_kobj);
 	if (!sp_root)
 		return -ENOMEM;
 	sp_debugfs_init();
@@ -314,5 +325,5 @@ int sp_observe_init(void)
 void sp_observe_exit(void)
 {
 	sp_debugfs_exit();
-	kobject_put(sp_root);
+	kset_unregister(sp_root);
 }

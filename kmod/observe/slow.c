@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * /sys/kernel/spindle/NODE/GROUP/slow: who holds up the senders, at which
+ * stage, and how far behind; and the events when that changes. The definition
+ * is in Documentation/ABI/testing/sysfs-kernel-spindle.
+ *
+ * When all is blocked nothing happens and no pass is run. So a work looks from
+ * time to time. A pass that leaves something unreleased sees to it that a look
+ * will come; looks go on by themselves while anybody is waited for. An idle
+ * group has none.
+ */
+#include <linux/kobject.h>
+#include <linux/moduleparam.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+#include "../engine.h"
+#include "../group.h"
+#include "observe.h"
+
+#define SP_SLOW_MOST	3600000U	/* milliseconds */
+
+static unsigned int slow_ms = 100;
+module_param(slow_ms, uint, 0644);
+MODULE_PARM_DESC(slow_ms, "Milliseconds that a reader or node may hold up senders at one place before it is called slow; 0: never");
+
+enum sp_stage {
+	SP_STAGE_NONE,		/* nobody waits for it */
+	SP_STAGE_READ,
+	SP_STAGE_QUEUE,
+	SP_STAGE_RECEIVE,
+	SP_STAGE_CONSUME,
+};
+
+static const char * const sp_stages[] = {
+	"none", "read", "queue", "receive", "consume",
+};
+
+/**
+ * struct sp_party - a member of this node, or another node
+ * @stage: where others wait for it; of one that is slow no longer: waited
+ * @at: its place there
+ * @since: jiffies when a look first found it there
+ * @moves: looks in a row that found it at another place
+ * @waited: others wait for it
+ * @slow: it is shown as slow
+ * @tell: that has changed
+ * @upto: what @messages and @bytes count up to
+ * @messages: how far it is behind
+ * @bytes: likewise
+ */
+struct sp_party {
+	enum sp_stage stage;
+	u64 at;
+	unsigned long since;
+	u32 moves;
+	bool waited;
+	bool slow;
+	bool tell;
+	u64 upto;
+	u64 messages;
+	u64 bytes;
+};
+
+/**
+ * struct sp_slow - the parties of a group, as one node sees them
+ * @g: the group
+ * @look: looks at them
+ * @lock: guards @parties. Taken within the engine's lock
+ * @stopped: no more looks; changed under the engine's lock
+ * @nmembers: members of the view
+ * @parties: members by rank, then nodes by rank
+ */
+struct sp_slow {
+	struct sp_group *g;
+	struct delayed_work look;
+	struct mutex lock;
+	bool stopped;
+	u32 nmembers;
+	struct sp_party parties[];
+};
+
+static unsigned int sp_slow_ms(void)
+{
+	return min(READ_ONCE(slow_ms), SP_SLOW_MOST);
+}
+
+static void sp_slow_queue(struct sp_slow *slow)
+{
+	/* Twice in the time allowed. */
+	queue_delayed_work(sp_wq, &slow->look,
+			   msecs_to_jiffies(sp_slow_ms() / 2) + 1);
+}
+
+static void sp_slow_change(struct sp_party *p, bool is)
+{
+	if (p->slow == is)
+		return;
+	p->slow = is;
+	p->tell = !p->tell;
+	p->upto = ~0ULL;
+}
+
+/* Note where a party is. True when somebody waits for it. */
+static bool sp_slow_note(struct sp_party *p, enum sp_stage stage, u64 at)
+{
+	bool moved = at != p->at || stage != p->stage;
+
+	if (stage == SP_STAGE_NONE) {
+		p->waited = false;
+		sp_slow_change(p, false);
+		return false;
+	}
+	if (p->waited && !moved) {
+		p->moves = 0;
+		if (time_after_eq(jiffies,
+				  p->since + msecs_to_jiffies(sp_slow_ms())))
+			sp_slow_change(p, true);
+		return true;
+	}
+	/* One step now and then is not yet reading. */
+	p->moves = p->waited ? p->moves + 1 : 0;
+	if (p->moves > 1)
+		sp_slow_change(p, false);
+	p->waited = true;
+	p->stage = stage;
+	p->at = at;
+	p->since = jiffies;
+	return true;
+}
+
+static s64 sp_slow_seq(const struct sp_order *o, const struct sp_desc *desc,
+		       u64 count, u64 round, u32 rank)
+{
+	const struct sp_desc *d = &desc[count & (o->depth - 1)];
+
+	return sp_seq(sp_extend32(round, d->index), o->nlanes, rank);
+}
+
+/* A lane whose sender may want room soon, if it does not already. */
+static bool sp_slow_tight(const struct sp_order *o, const struct sp_desc *desc,
+			  const struct sp_point *now, u64 freed, u64 head)
+{
+	const struct sp_desc *last = &desc[(now->count - 1) & (o->depth - 1)];
+
+	/* It has said its last. */
+	if (now->count && (last->flags & SP_DESC_FIN))
+		return false;
+	return now->tail - head >= o->units / 2 ||
+	       now->count - freed >= o->depth / 2;
+}
+
+/* Its writer has found no room, and none was given back since. */
+static bool sp_slow_is_starved(const struct sp_lane_tx *lane)
+{
+	return READ_ONCE(lane->starved) == lane->tx.freed + 1;
+}
+
+/* Do senders wait for a member whose next message is at @first? */
+static bool sp_slow_holds(const struct sp_group *g, s64 first)
+{
+	const struct sp_order *o = &g->core.order;
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = &o->lanes[i];
+		bool tight;
+
+		/* What keeps the lane's room here must have been delivered. */
+		if (lane->freed == lane->taken)
+			continue;
+		tight = sp_slow_tight(o, lane->desc, &lane->now, lane->freed,
+				      lane->head);
+		if (!tight && lane->node == g->self) {
+			const struct sp_lane_tx *tx = &g->lanes[lane->lane];
+
+			tight = tx->tx.freed == lane->freed &&
+				sp_slow_is_starved(tx);
+		}
+		if (tight && sp_slow_seq(o, lane->desc, lane->freed,
+					 lane->now.round, i) >= first)
+			return true;
+	}
+	return false;
+}
+
+static void sp_slow_member_lag(const struct sp_order *o, struct sp_party *p)
+{
+	u64 at;
+
+	if (p->upto == o->published)
+		return;
+	p->upto = o->published;
+	p->messages = 0;
+	p->bytes = 0;
+	for (at = p->at; at != o->published; at++) {
+		const struct sp_log *log = &o->log[at & (o->log_size - 1)];
+
+		if (log->flags & SP_DESC_FIN)
+			continue;
+		p->messages++;
+		p->bytes += log->len;
+	}
+}
+
+static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
+{
+	const struct sp_order *o = &slow->g->core.order;
+	struct sp_party *p = &slow->parties[local->rank];
+	enum sp_stage stage = SP_STAGE_NONE;
+	u64 was = p->at;
+	u64 cursor;
+	bool waited;
+
+	cursor = smp_load_acquire(&local->cursor);
+	if (cursor != o->published && !READ_ONCE(local->deaf) &&
+	    sp_slow_holds(slow->g, o->log[cursor & (o->log_size - 1)].seq))
+		stage = READ_ONCE(local->queue.on) ? SP_STAGE_QUEUE :
+			SP_STAGE_READ;
+	waited = sp_slow_note(p, stage, cursor);
+	if (p->slow) {
+		if (p->at != was)
+			p->upto = ~0ULL;
+		sp_slow_member_lag(o, p);
+	}
+	return waited;
+}
+
+/*
+ * Does one of this node's lanes wait for another node? Only who holds the
+ * oldest message that keeps the lane's room counts.
+ */
+static enum sp_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 node)
+{
+	const struct sp_core *c = &g->core;
+	const struct sp_order *o = &c->order;
+	const struct sp_node_seen *seen = &o->nodes[node];
+	const struct sp_tx *tx = &g->lanes[own].tx;
+	const struct sp_point *now = &c->own[own].now;
+	s64 oldest;
+	u32 next;
+
+	if (tx->freed >= now->count)
+		return SP_STAGE_NONE;
+	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head) &&
+	    !sp_slow_is_starved(&g->lanes[own]))
+		return SP_STAGE_NONE;
+	oldest = sp_slow_seq(o, tx->desc, tx->freed, now->round, tx->rank);
+	if (oldest <= o->delivered)
+		return seen->consumed < oldest ? SP_STAGE_CONSUME :
+			SP_STAGE_NONE;
+	/* What it waits for like everybody else is another's fault. */
+	next = (u64)(seen->received + 1) % o->nlanes;
+	if (seen->received < oldest &&
+	    (seen->received < o->nodes[o->self].received ||
+	     o->lanes[next].node == node))
+		return SP_STAGE_RECEIVE;
+	return SP_STAGE_NONE;
+}
+
+static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
+{
+	const struct sp_core *c = &g->core;
+	u64 upto = 0;
+	u64 at;
+	u32 i;
+
+	for (i = 0; i < c->nown; i++)
+		upto += c->own[i].now.count;
+	if (p->upto == upto)
+		return;
+	p->upto = upto;
+	p->messages = 0;
+	for (i = 0; i < c->nown; i++) {
+		const struct sp_tx *tx = &g->lanes[i].tx;
+		u64 round = c->own[i].now.round;
+
+		for (at = tx->freed; at < c->own[i].now.count; at++) {
+			if (tx->desc[at & (tx->depth - 1)].flags & SP_DESC_FIN)
+				continue;
+			if (sp_slow_seq(&c->order, tx->desc, at, round,
+					tx->rank) > (s64)p->at)
+				p->messages++;
+		}
+	}
+}
+
+static bool sp_slow_node(struct sp_slow *slow, u32 node)
+{
+	const struct sp_node_seen *seen = &slow->g->core.order.nodes[node];
+	struct sp_party *p = &slow->parties[slow->nmembers + node];
+	enum sp_stage stage = SP_STAGE_NONE;
+	u64 was = p->at;
+	bool waited;
+	u32 i;
+
+	for (i = 0; !stage && i < slow->g->core.nown &&
+	     !slow->g->core.peers[node].gone; i++)
+		stage = sp_slow_waits(slow->g, i, node);
+	waited = sp_slow_note(p, stage, stage == SP_STAGE_RECEIVE ?
+			      seen->received : seen->consumed);
+	if (p->slow) {
+		if (p->at != was)
+			p->upto = ~0ULL;
+		sp_slow_node_lag(slow->g, p);
+	}
+	return waited;
+}
+
+/* Look at all parties. True when somebody waits for any. */
+static bool sp_slow_judge(struct sp_slow *slow)
+{
+	struct sp_group *g = slow->g;
+	const struct sp_local *local;
+	bool waited = false;
+	u32 i;
+
+	list_for_each_entry(local, &g->locals, on_group)
+		waited |= sp_slow_member(slow, local);
+	for (i = 0; i < g->view.nnodes; i++)
+		if (i != g->self)
+			waited |= sp_slow_node(slow, i);
+	return waited;
+}
+
+/* Nobody is slow any more. */
+static void sp_slow_clear(struct sp_slow *slow)
+{
+	u32 i;
+
+	for (i = 0; i < slow->nmembers + slow->g->view.nnodes; i++)
+		sp_slow_note(&slow->parties[i], SP_STAGE_NONE, 0);
+}
+
+static void sp_slow_uevent(struct sp_slow *slow, u32 i)
+{
+	bool node = i >= slow->nmembers;
+	u32 rank = node ? i - slow->nmembers : i;
+	const struct sp_party *p = &slow->parties[i];
+	struct sp_group *g = slow->g;
+	char vars[6][96];
+	char *env[7] = {};
+	char name[64];
+
+	sp_addr_name(node ? &g->view.nodes[rank].addr :
+		     &g->view.members[rank].addr, name, sizeof(name));
+	if (p->slow)
+		pr_info_ratelimited("spindle: %s: group %s: %s %u (%s) is slow: stage %s, lag %llu messages\n",
+				    g->node->name, g->name,
+				    node ? "node" : "member", rank, name,
+				    sp_stages[p->stage], p->messages);
+	snprintf(vars[0], sizeof(vars[0]), "SPINDLE_GROUP=%s", g->name);
+	snprintf(vars[1], sizeof(vars[1]), "SPINDLE_NODE=%s", g->node->name);
+	if (node)
+		snprintf(vars[2], sizeof(vars[2]), "SPINDLE_PEER=%s", name);
+	else
+		snprintf(vars[2], sizeof(vars[2]), "SPINDLE_MEMBER=%u", rank);
+	snprintf(vars[3], sizeof(vars[3]), "SPINDLE_STAGE=%s",
+		 sp_stages[p->stage]);
+	snprintf(vars[4], sizeof(vars[4]), "SPINDLE_LAG=%llu",
+		 p->slow ? p->messages : 0);
+	snprintf(vars[5], sizeof(vars[5]), "SPINDLE_SLOW=%u", p->slow);
+	for (i = 0; i < ARRAY_SIZE(vars); i++)
+		env[i] = vars[i];
+	kobject_uevent_env(&g->kobj, KOBJ_CHANGE, env);
+}
+
+/*
+ * Say what has changed. Looks and the end come one after the other, so nobody
+ * else changes the parties meanwhile.
+ */
+static void sp_slow_tell(struct sp_slow *slow)
+{
+	bool told = false;
+	u32 i;
+
+	for (i = 0; i < slow->nmembers + slow->g->view.nnodes; i++) {
+		if (!slow->parties[i].tell)
+			continue;
+		slow->parties[i].tell = false;
+		sp_slow_uevent(slow, i);
+		told = true;
+	}
+	if (told)
+		sysfs_notify(&slow->g->kobj, NULL, "slow");
+}
+
+static void sp_slow_look(struct work_struct *work)
+{
+	struct sp_slow *slow = container_of(to_delayed_work(work),
+					    struct sp_slow, look);
+	/* It ends after sp_slow_stop(). */
+	struct sp_engine *engine = READ_ONCE(slow->g->node->sdev->engine);
+
+	mutex_lock(&engine->lock);
+	mutex_lock(&slow->lock);
+	if (slow->stopped || slow->g->closing || !sp_slow_ms())
+		sp_slow_clear(slow);
+	else if (sp_slow_judge(slow))
+		sp_slow_queue(slow);
+	mutex_unlock(&slow->lock);
+	mutex_unlock(&engine->lock);
+	sp_slow_tell(slow);
+}
+
+/**
+ * sp_slow_arm() - a pass has ended: see to it that there will be a look
+ * @g: the group
+ *
+ * Context: the engine's lock is held.
+ */
+void sp_slow_arm(struct sp_group *g)
+{
+	const struct sp_core *c = &g->core;
+	struct sp_slow *slow = g->slow;
+	bool held;
+	u32 i;
+
+	if (delayed_work_pending(&slow->look) || slow->stopped || !sp_slow_ms())
+		return;
+	held = c->order.released != c->order.published;
+	for (i = 0; !held && i < c->nown; i++)
+		held = c->own[i].tx->freed != c->own[i].now.count;
+	if (held && !g->closing)
+		sp_slow_queue(slow);
+}
+
+/**
+ * sp_slow_starved() - a writer has found no room
+ * @g: the group, active
+ * @lane: its lane
+ */
+void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane)
+{
+	bool news;
+
+	spin_lock(&lane->lock);
+	news = lane->starved != lane->tx.freed + 1;
+	WRITE_ONCE(lane->starved, lane->tx.freed + 1);
+	spin_unlock(&lane->lock);
+	/* A pass, for a look. */
+	if (news)
+		sp_group_moved(g);
+}
+
+/**
+ * sp_slow_init() - prepare the looks at a group
+ * @g: the group, its view ranked
+ *
+ * Context: may sleep.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sp_slow_init(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_slow *slow;
+
+	slow = kvzalloc(struct_size(slow, parties, v->nmembers + v->nnodes),
+			GFP_KERNEL_ACCOUNT);
+	if (!slow)
+		return -ENOMEM;
+	slow->g = g;
+	slow->nmembers = v->nmembers;
+	mutex_init(&slow->lock);
+	INIT_DELAYED_WORK(&slow->look, sp_slow_look);
+	/* For who does not wait for the view's memory: see sp_slow_show(). */
+	smp_store_release(&g->slow, slow);
+	return 0;
+}
+
+/**
+ * sp_slow_stop() - no more looks at a group; who was slow is so no longer
+ * @g: the group; may never have had a look, or none for long
+ *
+ * Before its files go, and before its engine does. Context: sp_ctl is held,
+ * may sleep.
+ */
+void sp_slow_stop(struct sp_group *g)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+	struct sp_slow *slow = smp_load_acquire(&g->slow);
+
+	lockdep_assert_held(&sp_ctl);
+	if (!slow || slow->stopped)
+		return;
+	/* Passes queue looks under this lock. */
+	if (engine)
+		mutex_lock(&engine->lock);
+	slow->stopped = true;
+	if (engine)
+		mutex_unlock(&engine->lock);
+	cancel_delayed_work_sync(&slow->look);
+	mutex_lock(&slow->lock);
+	sp_slow_clear(slow);
+	mutex_unlock(&slow->lock);
+	if (g->shown)
+		sp_slow_tell(slow);
+}
+
+/**
+ * sp_slow_exit() - undo sp_slow_init()
+ * @g: the group; sp_slow_stop() was called, or there was no look
+ */
+void sp_slow_exit(struct sp_group *g)
+{
+	if (!g->slow)
+		return;
+	mutex_destroy(&g->slow->lock);
+	kvfree(g->slow);
+}
+
+/**
+ * sp_slow_show() - the file
+ * @g: the group
+ * @buf: a page
+ *
+ * Return: bytes written there.
+ */
+ssize_t sp_slow_show(struct sp_group *g, char *buf)
+{
+	struct sp_slow *slow = smp_load_acquire(&g->slow);
+	const struct sp_view *v = &g->view;
+	char name[64];
+	int at = 0;
+	u32 i;
+
+	if (!slow)
+		return 0;
+	mutex_lock(&slow->lock);
+	for (i = 0; i < slow->nmembers + v->nnodes; i++) {
+		const struct sp_party *p = &slow->parties[i];
+		bool node = i >= slow->nmembers;
+		u32 rank = node ? i - slow->nmembers : i;
+
+		if (!p->slow)
+			continue;
+		sp_addr_name(node ? &v->nodes[rank].addr :
+			     &v->members[rank].addr, name, sizeof(name));
+		at += sysfs_emit_at(buf, at,
+				    "%s %u %s stage %s lag %llu messages",
+				    node ? "node" : "member", rank, name,
+				    sp_stages[p->stage], p->messages);
+		if (!node)
+			at += sysfs_emit_at(buf, at, " %llu bytes", p->bytes);
+		at += sysfs_emit_at(buf, at, "\n");
+	}
+	mutex_unlock(&slow->lock);
+	return at;
+}
