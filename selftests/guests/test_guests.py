@@ -30,7 +30,8 @@ from vmlib import Cluster, Error, GuestDied, KernelComplaint, Timeout
 KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml-debug')
 DOORBELLS = os.environ.get('SPINDLE_TEST_DOORBELLS', 'polled completion').split()
 BIN = os.path.join(PROJECT, 'build', 'selftests')
-PROGRAMS = ['socket_test', 'rings_test', 'sysfs_test', 'group_test', 'hostile_test', 'module_test']
+PROGRAMS = ['socket_test', 'rings_test', 'detach_test', 'slow_test', 'sysfs_test', 'group_test',
+            'hostile_test', 'module_test']
 SCALE = {'uml': 1, 'uml-debug': 1, 'debian-6.1': 2, 'debian-6.12': 2}.get(KERNEL, 4)
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
@@ -487,6 +488,28 @@ def test_stopped_guest(fresh):
     fresh.resume(2)
     # it finds out, whatever it believed
     job.failed(2, ('EHOSTDOWN', 'ECONNRESET'), NODE_LOST)
+
+
+def test_stopped_guest_is_named(fresh):
+    """Until the group fails, the others say whom they wait for."""
+    job = Job(fresh, messages=FOREVER, max=1000, window=8192)
+    job.wait_talking()
+    where = f'/sys/kernel/spindle/{fresh.env(0)["SPINDLE_ADDR"]}/{job.name}/slow'
+    for node in range(3):
+        assert fresh.env(node)['SPINDLE_ADDR'] not in \
+            fresh.run(0, ['cat', where], check=True).stdout
+    fresh.pause(2)
+    end, said = time.monotonic() + NODE_LOST, ''
+    while 'stage receive' not in said:
+        assert time.monotonic() < end, said
+        said = fresh.run(0, ['cat', where]).stdout
+    addr = re.escape(fresh.env(2)['SPINDLE_ADDR'])
+    assert re.fullmatch(rf'node \d {addr} stage receive lag \d+ messages\n', said)
+    for i in (0, 1):
+        job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+    # the kernel's log has it, too
+    assert re.search(rf'node \d \({addr}\) is slow: stage receive', fresh.log(0))
+    fresh.resume(2)
 
 
 def test_unload_while_others_talk(fresh):

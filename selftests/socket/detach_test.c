@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 
 static struct st_msg m;
 
@@ -481,6 +482,97 @@ TEST(quota_grows)
 	WAIT_UNTIL(!out_queue(g.fd[0]), ST_SOON);
 	for (k = 1; k < n; k++)
 		hear(g.fd[1], k, 1000);
+}
+
+static uint64_t number_in(const char *dir, const char *file)
+{
+	char path[PATH_MAX], buf[64];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (!st_read_file(path, buf, sizeof(buf)))
+		FAIL("%s: %s", path, st_err(errno));
+	return strtoull(buf, NULL, 10);
+}
+
+static void tell_cgroup(const char *dir, const char *file, const char *text)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (!st_write_file(path, text))
+		FAIL("%s: %s", path, st_err(errno));
+}
+
+/* A memory cgroup of @bytes, in @dir. */
+static void make_cgroup(char *top, char *dir, const char *bytes)
+{
+	char path[PATH_MAX], controllers[256] = "";
+
+	snprintf(top, 64, "/tmp/spindle-cgroup.%d", getpid());
+	CHECK_OK(mkdir(top, 0700));
+	if (mount("none", top, "cgroup2", 0, NULL))
+		st_skip("no cgroup2");
+	snprintf(path, sizeof(path), "%s/cgroup.controllers", top);
+	st_read_file(path, controllers, sizeof(controllers));
+	if (!strstr(controllers, "memory"))
+		st_skip("no memory cgroups");
+	tell_cgroup(top, "cgroup.subtree_control", "+memory");
+	snprintf(dir, 80, "%s/members", top);
+	CHECK_OK(mkdir(dir, 0700));
+	tell_cgroup(dir, "memory.max", bytes);
+}
+
+/* Its memory is the limit, long before its quota: the rest waits in the ring. */
+TEST(charged_to_the_members_cgroup)
+{
+	struct st_config c = { .members = 2, .window = 262144, .max_msg = 16384 };
+	struct spindle_group_join join = { 0 };
+	struct st_group g = { 0 };
+	char top[64], dir[80], path[PATH_MAX];
+	unsigned int n = 0, k;
+	int go[2];
+	pid_t pid;
+
+	make_cgroup(top, dir, "8388608");
+	CHECK_OK(pipe(go));
+	st_open_but(&g, &c, 1);
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		int fd;
+
+		tell_cgroup(dir, "cgroup.procs", "0");
+		/* none of its own is wanted when all is used */
+		CHECK_OK(mlockall(MCL_CURRENT));
+		fd = st_bound(0);
+		quota(fd, 256 << 20);
+		CHECK_OK(detach(fd, 1));
+		strcpy(join.name, g.name);
+		st_contact(&join, st_addr(0));
+		CHECK_OK(st_join(fd, &join));
+		CHECK_EQ(read(go[0], &n, sizeof(n)), sizeof(n));
+		for (k = 0; k < n; k++)
+			hear(fd, k, 16000);
+		CHECK_EQ(charged(fd), 0);
+		/* as its parent does */
+		CHECK_OK(shutdown(fd, SHUT_WR));
+		st_expect_end(fd);
+		_exit(0);
+	}
+	st_wait_state(g.fd[0], SPINDLE_STATE_ACTIVE);
+	n = say_until_blocked(&g, 16000, 1);
+	printf("# %u messages, %llu bytes in use\n", n,
+	       (unsigned long long)number_in(dir, "memory.current"));
+	CHECK(n > 100 && n < 600);
+	CHECK(number_in(dir, "memory.current") > (n - 20) * 16000);
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s", st_addr(0), g.name);
+	CHECK(number_in(path, "counters/detach_nomem") > 0);
+	CHECK_EQ(write(go[1], &n, sizeof(n)), sizeof(n));
+	CHECK_OK(shutdown(g.fd[0], SHUT_WR));
+	st_expect_end(g.fd[0]);
+	st_reap(pid);
+	CHECK_OK(rmdir(dir));
+	CHECK_OK(umount(top));
+	CHECK_OK(rmdir(top));
 }
 
 static struct {

@@ -15,6 +15,7 @@
  * @messages: each sender sends so many
  * @silent: bit i: member i sends nothing although it may
  * @slow: bit i: member i pauses after each message
+ * @detached: bit i: member i is detached, with a small quota
  * @max: largest message
  * @min: smallest message
  * @mode: enum job_mode; odd members take the other one when @mixed
@@ -25,6 +26,7 @@ struct plan {
 	uint64_t messages;
 	uint64_t silent;
 	uint64_t slow;
+	uint64_t detached;
 	uint32_t max;
 	uint32_t min;
 	enum job_mode mode;
@@ -70,6 +72,7 @@ static void crew_start(struct crew *crew, const struct plan *plan)
 			.min = plan->min,
 			.seed = st_env("SPINDLE_SEED", 1),
 			.slow_us = plan->slow >> i & 1 ? 1000 : 0,
+			.quota = plan->detached >> i & 1 ? 16384 : 0,
 			.mode = plan->mixed && i & 1 ? !plan->mode : plan->mode,
 		};
 
@@ -222,6 +225,19 @@ PLAN(slow_reader_beside_a_fast_one, 90,
 PLAN(slow_listener, 90,
 	.group = { .members = 3, .nodes = 3, .window = 8192, .depth = 32, .receivers = 0x4 },
 	.messages = 400, .max = 1000, .slow = 0x4);
+
+/* Detached members have the same messages in the same order as others. */
+PLAN(detached_among_others, 60,
+	.group = { .members = 4, .nodes = 2, .window = 8192, .depth = 32 },
+	.messages = 500, .max = 3000, .detached = 0x6, .mixed = true);
+PLAN(all_detached, 60,
+	.group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 3000, .detached = 0x7);
+PLAN(slow_detached_readers, 90,
+	.group = { .members = 4, .nodes = 2, .window = 8192, .depth = 32 },
+	.messages = 200, .max = 1000, .slow = 0x6, .detached = 0xe, .mode = JOB_THREADS);
+PLAN(detached_with_messages_larger_than_the_quota, 90,
+	.group = { .members = 3, .nodes = 2, .window = 65536, .max_msg = 65536 },
+	.messages = 60, .max = 65536, .min = 10000, .detached = 0x7);
 
 TEST(blocked_writer_goes_on)
 {
@@ -519,6 +535,27 @@ TEST_SECONDS(killed_over_and_over, 120)
 
 	for (i = 0; i < 10; i++)
 		lose_one(&plan, i % 3);
+}
+
+TEST(killed_detached_member)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 2 }, .messages = FOREVER, .max = 1000,
+		.detached = 0x6,
+	};
+
+	lose_one(&plan, 2);
+}
+
+TEST(killed_beside_a_detached_member)
+{
+	static const struct plan plan = {
+		.group = { .members = 3, .nodes = 2, .window = 4096, .depth = 16 },
+		.messages = FOREVER, .max = 1000, .slow = 0x2, .detached = 0x6,
+		.mode = JOB_THREADS,
+	};
+
+	lose_one(&plan, 2);
 }
 
 TEST(killed_while_forming)

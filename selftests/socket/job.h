@@ -34,6 +34,7 @@ enum job_mode {
  * @hold: when it has sent its last, it stays and says nothing
  * @mode: enum job_mode
  * @slow_us: pause after each message received
+ * @quota: detached, with so many bytes of receive buffer; 0: not detached
  * @order: file for the rolling hash after each message, or NULL
  */
 struct job {
@@ -49,6 +50,7 @@ struct job {
 	bool hold;
 	enum job_mode mode;
 	unsigned int slow_us;
+	unsigned int quota;
 	const char *order;
 };
 
@@ -128,6 +130,12 @@ static inline int job_open(const struct job *job)
 	int fd = st_socket(0);
 
 	CHECK_OK(st_bind(fd, job->addr));
+	if (job->quota) {
+		int bytes = job->quota / 2, on = 1;	/* the kernel doubles it */
+
+		CHECK_OK(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
+		CHECK_OK(setsockopt(fd, SOL_SPINDLE, SPINDLE_DETACHED, &on, sizeof(on)));
+	}
 	if (!job->contact) {
 		struct spindle_group_create c = st_create_of(&job->group, job->name);
 

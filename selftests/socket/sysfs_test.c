@@ -162,6 +162,7 @@ TEST(counters_count)
 	static const char *const names[] = {
 		"sent", "sent_bytes", "delivered", "delivered_bytes", "nulls", "rdma_writes",
 		"posts", "sends", "wakes_sent", "wakes_received", "passes", "naps",
+		"copied_bytes", "detach_nomem",
 	};
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
@@ -191,6 +192,33 @@ TEST(counters_count)
 	CHECK(counter(0, &g, "rdma_writes") > before);
 	/* the silent one has given up its turns */
 	CHECK(counter(1, &g, "nulls") > 0);
+}
+
+TEST(copied_bytes)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	unsigned int i;
+	int on = 1;
+
+	st_open(&g, &c);
+	for (i = 0; i < 10; i++) {
+		st_say(g.fd[0], "ten bytes.");
+		st_expect(g.fd[0], "ten bytes.");
+		st_expect(g.fd[1], "ten bytes.");
+	}
+	/* once in, and once out for each reader */
+	CHECK_EQ(counter(0, &g, "copied_bytes"), 200);
+	CHECK_EQ(counter(1, &g, "copied_bytes"), 100);
+	CHECK_OK(setsockopt(g.fd[1], SOL_SPINDLE, SPINDLE_DETACHED, &on, sizeof(on)));
+	st_say(g.fd[0], "ten bytes.");
+	/* into the queue, too */
+	WAIT_UNTIL(counter(1, &g, "copied_bytes") == 110, ST_SOON);
+	CHECK_EQ(recv(g.fd[1], &m, 5, MSG_PEEK), 5);
+	CHECK_EQ(counter(1, &g, "copied_bytes"), 115);
+	st_expect(g.fd[1], "ten bytes.");
+	CHECK_EQ(counter(1, &g, "copied_bytes"), 125);
+	CHECK_EQ(counter(1, &g, "detach_nomem"), 0);
 }
 
 TEST(quiet_groups_nap)
@@ -275,6 +303,7 @@ TEST(read_while_it_goes)
 		if (!pid) {
 			static const char *const files[] = {
 				"state", "addresses", "counters/sent", "counters/passes", "view",
+				"slow",
 			};
 			char buf[4096];
 			unsigned int i;
