@@ -74,6 +74,7 @@ static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
 		/* G in group.h: the copy is done, and can be found. */
 		smp_store_release(&local->cursor, ++cursor);
 	sp_charge_to(old);
+	/* G, too: past the ends of senders, which are nobody's message. */
 	if (cursor != local->cursor)
 		smp_store_release(&local->cursor, cursor);
 	return cursor != was;

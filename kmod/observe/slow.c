@@ -212,6 +212,7 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 	u64 cursor;
 	bool waited;
 
+	/* H in group.h, though only to be fair to the reader. */
 	cursor = smp_load_acquire(&local->cursor);
 	if (cursor != o->published && !READ_ONCE(local->deaf) &&
 	    sp_slow_holds(slow->g, o->log[cursor & (o->log_size - 1)].seq))
@@ -479,9 +480,11 @@ int sp_slow_init(struct sp_group *g)
 void sp_slow_stop(struct sp_group *g)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
-	struct sp_slow *slow = smp_load_acquire(&g->slow);
+	struct sp_slow *slow;
 
 	lockdep_assert_held(&sp_ctl);
+	/* Pairs with sp_slow_init(), which does not wait for sp_ctl. */
+	slow = smp_load_acquire(&g->slow);
 	if (!slow || slow->stopped)
 		return;
 	/* Passes queue looks under this lock. */
@@ -519,12 +522,14 @@ void sp_slow_exit(struct sp_group *g)
  */
 ssize_t sp_slow_show(struct sp_group *g, char *buf)
 {
-	struct sp_slow *slow = smp_load_acquire(&g->slow);
 	const struct sp_view *v = &g->view;
+	struct sp_slow *slow;
 	char name[64];
 	int at = 0;
 	u32 i;
 
+	/* Pairs with sp_slow_init(): it is whole, and the view is fixed. */
+	slow = smp_load_acquire(&g->slow);
 	if (!slow)
 		return 0;
 	mutex_lock(&slow->lock);

@@ -35,6 +35,13 @@
 /* ioctl(): the engine is to look at the mapped rings; no argument. */
 #define SIOCSPINDLEKICK		0x89E0	/* SIOCPROTOPRIVATE */
 
+/*
+ * SPINDLE_DETACHED: not zero: what is delivered is copied out of the rings into
+ * a queue of the socket's own, charged to it and bounded by SO_RCVBUF, so that a
+ * slow reader holds no sender before its queue is full. May be set at any time;
+ * zero gives EBUSY once the socket is in a group.
+ */
+
 /* Control messages, level SOL_SPINDLE. */
 #define SPINDLE_CMSG_INFO	1	/* struct spindle_msg_info */
 
