@@ -70,9 +70,11 @@ static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
 		return false;
 	old = sp_charge_to(local->memcg);
 	while ((log = sp_rx_log(g, &cursor)) &&
-	       sp_detach_one(g, local, log, gfp))
+	       sp_detach_one(g, local, log, gfp)) {
+		cursor++;
 		/* G in group.h: the copy is done, and can be found. */
-		smp_store_release(&local->cursor, ++cursor);
+		smp_store_release(&local->cursor, cursor);
+	}
 	sp_charge_to(old);
 	/* G, too: past the ends of senders, which are nobody's message. */
 	if (cursor != local->cursor)
