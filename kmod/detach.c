@@ -77,8 +77,7 @@ static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
 	}
 	sp_charge_to(old);
 	/* G, too: past the ends of senders, which are nobody's message. */
-	if (cursor != local->cursor)
-		smp_store_release(&local->cursor, cursor);
+	smp_store_release(&local->cursor, cursor);
 	return cursor != was;
 }
 
