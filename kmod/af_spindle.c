@@ -220,7 +220,7 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 	ret = sp_tx_open(ss, g);
 	if (ret)
 		return ret;
-	return sp_rings_writable(&ss->local) ? 0 : -EAGAIN;
+	return sp_rings_writable(g, &ss->local) ? 0 : -EAGAIN;
 }
 
 /**

@@ -24,15 +24,15 @@ static unsigned int slow_ms = 100;
 module_param(slow_ms, uint, 0644);
 MODULE_PARM_DESC(slow_ms, "Milliseconds that a reader or node may hold up senders at one place before it is called slow; 0: never");
 
-enum sp_stage {
-	SP_STAGE_NONE,		/* nobody waits for it */
-	SP_STAGE_READ,
-	SP_STAGE_QUEUE,
-	SP_STAGE_RECEIVE,
-	SP_STAGE_CONSUME,
+enum sp_slow_stage {
+	SP_SLOW_NONE,		/* nobody waits for it */
+	SP_SLOW_READ,
+	SP_SLOW_QUEUE,
+	SP_SLOW_RECEIVE,
+	SP_SLOW_CONSUME,
 };
 
-static const char * const sp_stages[] = {
+static const char * const sp_slow_stages[] = {
 	"none", "read", "queue", "receive", "consume",
 };
 
@@ -50,7 +50,7 @@ static const char * const sp_stages[] = {
  * @bytes: likewise
  */
 struct sp_party {
-	enum sp_stage stage;
+	enum sp_slow_stage stage;
 	u64 at;
 	unsigned long since;
 	u32 moves;
@@ -102,11 +102,11 @@ static void sp_slow_change(struct sp_party *p, bool is)
 }
 
 /* Note where a party is. True when somebody waits for it. */
-static bool sp_slow_note(struct sp_party *p, enum sp_stage stage, u64 at)
+static bool sp_slow_note(struct sp_party *p, enum sp_slow_stage stage, u64 at)
 {
 	bool moved = at != p->at || stage != p->stage;
 
-	if (stage == SP_STAGE_NONE) {
+	if (stage == SP_SLOW_NONE) {
 		p->waited = false;
 		sp_slow_change(p, false);
 		return false;
@@ -207,7 +207,7 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 {
 	const struct sp_order *o = &slow->g->core.order;
 	struct sp_party *p = &slow->parties[local->rank];
-	enum sp_stage stage = SP_STAGE_NONE;
+	enum sp_slow_stage stage = SP_SLOW_NONE;
 	u64 was = p->at;
 	u64 cursor;
 	bool waited;
@@ -216,8 +216,8 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 	cursor = smp_load_acquire(&local->cursor);
 	if (cursor != o->published && !READ_ONCE(local->deaf) &&
 	    sp_slow_holds(slow->g, o->log[cursor & (o->log_size - 1)].seq))
-		stage = READ_ONCE(local->queue.on) ? SP_STAGE_QUEUE :
-			SP_STAGE_READ;
+		stage = READ_ONCE(local->queue.on) ? SP_SLOW_QUEUE :
+			SP_SLOW_READ;
 	waited = sp_slow_note(p, stage, cursor);
 	if (p->slow) {
 		if (p->at != was)
@@ -231,7 +231,7 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
  * Does one of this node's lanes wait for another node? Only who holds the
  * oldest message that keeps the lane's room counts.
  */
-static enum sp_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 node)
+static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 node)
 {
 	const struct sp_core *c = &g->core;
 	const struct sp_order *o = &c->order;
@@ -242,21 +242,21 @@ static enum sp_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 node)
 	u32 next;
 
 	if (tx->freed >= now->count)
-		return SP_STAGE_NONE;
+		return SP_SLOW_NONE;
 	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head) &&
 	    !sp_slow_is_starved(&g->lanes[own]))
-		return SP_STAGE_NONE;
+		return SP_SLOW_NONE;
 	oldest = sp_slow_seq(o, tx->desc, tx->freed, now->round, tx->rank);
 	if (oldest <= o->delivered)
-		return seen->consumed < oldest ? SP_STAGE_CONSUME :
-			SP_STAGE_NONE;
+		return seen->consumed < oldest ? SP_SLOW_CONSUME :
+			SP_SLOW_NONE;
 	/* What it waits for like everybody else is another's fault. */
 	next = (u64)(seen->received + 1) % o->nlanes;
 	if (seen->received < oldest &&
 	    (seen->received < o->nodes[o->self].received ||
 	     o->lanes[next].node == node))
-		return SP_STAGE_RECEIVE;
-	return SP_STAGE_NONE;
+		return SP_SLOW_RECEIVE;
+	return SP_SLOW_NONE;
 }
 
 static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
@@ -290,7 +290,7 @@ static bool sp_slow_node(struct sp_slow *slow, u32 node)
 {
 	const struct sp_node_seen *seen = &slow->g->core.order.nodes[node];
 	struct sp_party *p = &slow->parties[slow->nmembers + node];
-	enum sp_stage stage = SP_STAGE_NONE;
+	enum sp_slow_stage stage = SP_SLOW_NONE;
 	u64 was = p->at;
 	bool waited;
 	u32 i;
@@ -298,7 +298,7 @@ static bool sp_slow_node(struct sp_slow *slow, u32 node)
 	for (i = 0; !stage && i < slow->g->core.nown &&
 	     !slow->g->core.peers[node].gone; i++)
 		stage = sp_slow_waits(slow->g, i, node);
-	waited = sp_slow_note(p, stage, stage == SP_STAGE_RECEIVE ?
+	waited = sp_slow_note(p, stage, stage == SP_SLOW_RECEIVE ?
 			      seen->received : seen->consumed);
 	if (p->slow) {
 		if (p->at != was)
@@ -330,7 +330,7 @@ static void sp_slow_clear(struct sp_slow *slow)
 	u32 i;
 
 	for (i = 0; i < slow->nmembers + slow->g->view.nnodes; i++)
-		sp_slow_note(&slow->parties[i], SP_STAGE_NONE, 0);
+		sp_slow_note(&slow->parties[i], SP_SLOW_NONE, 0);
 }
 
 static void sp_slow_uevent(struct sp_slow *slow, u32 i)
@@ -349,7 +349,7 @@ static void sp_slow_uevent(struct sp_slow *slow, u32 i)
 		pr_info_ratelimited("spindle: %s: group %s: %s %u (%s) is slow: stage %s, lag %llu messages\n",
 				    g->node->name, g->name,
 				    node ? "node" : "member", rank, name,
-				    sp_stages[p->stage], p->messages);
+				    sp_slow_stages[p->stage], p->messages);
 	snprintf(vars[0], sizeof(vars[0]), "SPINDLE_GROUP=%s", g->name);
 	snprintf(vars[1], sizeof(vars[1]), "SPINDLE_NODE=%s", g->node->name);
 	if (node)
@@ -357,7 +357,7 @@ static void sp_slow_uevent(struct sp_slow *slow, u32 i)
 	else
 		snprintf(vars[2], sizeof(vars[2]), "SPINDLE_MEMBER=%u", rank);
 	snprintf(vars[3], sizeof(vars[3]), "SPINDLE_STAGE=%s",
-		 sp_stages[p->stage]);
+		 sp_slow_stages[p->stage]);
 	snprintf(vars[4], sizeof(vars[4]), "SPINDLE_LAG=%llu",
 		 p->slow ? p->messages : 0);
 	snprintf(vars[5], sizeof(vars[5]), "SPINDLE_SLOW=%u", p->slow);
@@ -545,7 +545,7 @@ ssize_t sp_slow_show(struct sp_group *g, char *buf)
 		at += sysfs_emit_at(buf, at,
 				    "%s %u %s stage %s lag %llu messages",
 				    node ? "node" : "member", rank, name,
-				    sp_stages[p->stage], p->messages);
+				    sp_slow_stages[p->stage], p->messages);
 		if (!node)
 			at += sysfs_emit_at(buf, at, " %llu bytes", p->bytes);
 		at += sysfs_emit_at(buf, at, "\n");
