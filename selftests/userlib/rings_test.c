@@ -3,6 +3,7 @@
 #include "fake.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/time.h>
 
 static const struct fake_config small;	/* 4096 bytes, 64 units, 16 deep */
@@ -527,6 +528,46 @@ TEST(the_end_comes_behind_the_last_message)
 	CHECK_EQ(fake.user->rx_released, 3);
 	CHECK_EQ(claim(sp, &iov, 1, 1), -EPIPE);
 	CHECK_EQ(fake.polls, 0);
+}
+
+#define ENDS	10000
+
+/* A message and the end behind it at once, again and again. */
+static void *end_often(void *arg)
+{
+	unsigned int i, *turn = arg;
+
+	for (i = 0; i < ENDS; i++) {
+		while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != i)
+			sched_yield();
+		fake_collect();
+		deliver(1, "last");
+		fake_set_state(SPINDLE_STATE_CLOSED, 0);
+	}
+	return NULL;
+}
+
+TEST(the_end_does_not_overtake_the_last_message)
+{
+	struct spindle *sp = fake_member(&small);
+	unsigned int i, turn = 0;
+	pthread_t thread;
+	int ret;
+
+	CHECK_EQ(pthread_create(&thread, NULL, end_often, &turn), 0);
+	for (i = 0; i < ENDS; i++) {
+		while ((ret = peek(sp)) == -EAGAIN)
+			if (fake.looks++ % 4096 == 0)
+				sched_yield();
+		CHECK_EQ(ret, 0);
+		CHECK_EQ(spindle_release(sp, i), 0);
+		while ((ret = peek(sp)) == -EAGAIN)
+			sched_yield();
+		CHECK_EQ(ret, -ENODATA);
+		fake_set_state(SPINDLE_STATE_ACTIVE, 0);
+		__atomic_store_n(&turn, i + 1, __ATOMIC_RELEASE);
+	}
+	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
 TEST(a_group_that_failed_can_be_read_to_its_last)
