@@ -187,7 +187,7 @@ def structures():
     found = {}
     for name, body in re.findall(r'^struct (\w+) \{(.*?)^\};', text_of(HEADER), re.M | re.S):
         body = re.sub(r'/\*.*?\*/', '', body, flags=re.S)
-        found[name] = re.findall(r'(\w+)(?:\[\w+\])?;', body)
+        found[name] = re.findall(r'(\w+)(?:\[\w*\])?;', body)
         assert len(found[name]) == body.count(';')
     return found
 

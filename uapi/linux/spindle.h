@@ -289,6 +289,8 @@ struct spindle_rings {
  * @tx_base: messages the lane had taken before the first submission
  * @tx_start: position of the first submission's message
  * @rank: rank among the members of each sender
+ * @__resv1: reads as zero
+ * @__resv2: reads as zero
  */
 struct spindle_status {
 	__aligned_u64 published;
@@ -326,6 +328,8 @@ struct spindle_submission {
  *	are no longer needed; only grows, up to published
  * @rx_seen: poll() says EPOLLIN once published is more than this
  * @submissions: a ring of depth entries
+ * @__resv1: must be zero
+ * @__resv2: must be zero
  */
 struct spindle_user {
 	__aligned_u64 tx_tail;
@@ -335,7 +339,8 @@ struct spindle_user {
 	__aligned_u64 rx_released;
 	__aligned_u64 rx_seen;
 	__u32	__resv2[12];
-	struct spindle_submission submissions[];
+
+	__extension__ struct spindle_submission submissions[];
 };
 
 /* spindle_delivery.flags */
