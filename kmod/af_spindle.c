@@ -626,7 +626,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 		if (!g)
 			return -ENOTCONN;
 		if (sp_group_state(g) == SP_VIEW_ACTIVE)
-			sp_group_kick(g);
+			sp_rings_kick(g, &ss->local);
 		return 0;
 	default:
 		return -ENOIOCTLCMD;

@@ -233,6 +233,26 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 }
 
 /**
+ * sp_rings_kick() - a program says that it was asked for a wake-up
+ * @g: the group, active
+ * @local: its member
+ *
+ * Until the engine has looked the program need not say it again. It sets the
+ * flag after it has taken the kick, or the kick comes after that.
+ */
+void sp_rings_kick(struct sp_group *g, struct sp_local *local)
+{
+	/* Pairs with the release in sp_rings_map(). */
+	struct sp_rings *r = smp_load_acquire(&local->rings);
+
+	if (r)
+		WRITE_ONCE(r->status->flags, 0);
+	/* Orders the two; the engine's is in atomic_xchg(&g->kick). */
+	smp_mb();
+	sp_group_kick(g);
+}
+
+/**
  * sp_rings_state() - the group's state has changed
  * @g: the group
  * @local: the member

@@ -421,13 +421,29 @@ static int sp_pass_push_all(struct sp_core *c, bool tell)
 	return did;
 }
 
+/* Is there a landing to wait for, which is sure to come and is an event? */
+static bool sp_pass_waits(const struct sp_core *c)
+{
+	u32 n;
+
+	if (c->unposted)
+		return false;
+	for (n = 0; n < c->order.nnodes; n++)
+		if (!c->peers[n].gone && c->peers[n].landed < c->peers[n].ticket)
+			return true;
+	return false;
+}
+
 /*
- * Passes without news before the engine dozes. More while an acknowledgment is
- * waited for: it is a round trip away, and to be woken costs as much again.
+ * Passes without news before the engine dozes. More while an answer is about
+ * to come, one round trip away: to be woken for it costs as much again, and a
+ * peer whose flag rises before our write is known to have landed is woken for
+ * nothing.
  */
 static u32 sp_pass_patience(const struct sp_core *c)
 {
-	if (c->idle < c->spin || sp_order_quiet(&c->order))
+	if (c->idle < c->spin ||
+	    (sp_order_quiet(&c->order) && !sp_pass_waits(c)))
 		return c->spin;
 	return c->spin * SP_SPIN_BUSY;
 }
@@ -458,19 +474,6 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 	sp_doze_begin(&c->doze);
 	ret = sp_pass_push_all(c, false);
 	return ret < 0 ? ret : did;
-}
-
-/* Is there a landing to wait for, which is sure to come and is an event? */
-static bool sp_pass_waits(const struct sp_core *c)
-{
-	u32 n;
-
-	if (c->unposted)
-		return false;
-	for (n = 0; n < c->order.nnodes; n++)
-		if (!c->peers[n].gone && c->peers[n].landed < c->peers[n].ticket)
-			return true;
-	return false;
 }
 
 /*

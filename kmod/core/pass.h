@@ -36,7 +36,7 @@ enum sp_stage {
 
 #define SP_BATCH_SIZES	128
 
-#define SP_SPIN_BUSY	8	/* times sp_core.spin while messages are on the way */
+#define SP_SPIN_BUSY	8	/* times sp_core.spin while an answer is due */
 
 /**
  * struct sp_batches - how many messages a stage took at once

@@ -509,7 +509,7 @@ static void pass_doze_guarded(struct kunit *test)
 	pass(s);
 	peer_row(s, 1, 0, 0);
 	sp_pass(&s->core, 1);
-	for (i = 0; i < 10; i++)
+	for (i = 0; i < 60; i++)
 		pass(s);
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
 	KUNIT_EXPECT_TRUE(test, sp_core_may_block(&s->core));
