@@ -35,7 +35,9 @@ def build():
 
 
 def median(values):
-    return statistics.median(values)
+    """Of those that are numbers."""
+    values = [v for v in values if v == v]
+    return statistics.median(values) if values else float('nan')
 
 
 def spread(values):
@@ -54,6 +56,39 @@ def arguments(options):
         elif value not in (None, False):
             words += [f'{flag}={value}'] if len(name) > 1 else [flag, str(value)]
     return words
+
+
+def cpu_seconds(pid):
+    """Processor time that a guest has taken: a process and, on UML, those of its programs."""
+    ticks, queue = 0, [pid]
+    while queue:
+        at = queue.pop()
+        try:
+            with open(f'/proc/{at}/stat', encoding='ascii') as f:
+                words = f.read().rpartition(')')[2].split()
+            ticks += int(words[11]) + int(words[12])
+            for task in os.listdir(f'/proc/{at}/task'):
+                with open(f'/proc/{at}/task/{task}/children', encoding='ascii') as f:
+                    queue += map(int, f.read().split())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return ticks / os.sysconf('SC_CLK_TCK')
+
+
+class Marks:
+    """What a run took of the host's processors between its marks."""
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.at = {}
+
+    def hear(self, _process, stream, line):
+        if stream == 'stderr' and line in ('begin', 'end'):
+            self.at[line] = cpu_seconds(self.pid)
+
+    @property
+    def seconds(self):
+        return self.at['end'] - self.at['begin'] if len(self.at) == 2 else None
 
 
 class Lab:
@@ -89,9 +124,12 @@ class Lab:
     def perf_start(self, cluster, node, addrs, options):
         """Start it on a node of a cluster."""
         options = {'timeout': RUN_SECONDS, **options}
-        argv = [PERF, '-A', ','.join(addrs), '--json', *arguments(options)]
+        argv = [PERF, '-A', ','.join(addrs), '--json', '--marks', *arguments(options)]
         self.note_load()
-        return cluster.start(node, argv)
+        marks = Marks(cluster.guests[node].pid)
+        process = cluster.start(node, argv, on_line=marks.hear)
+        process.marks = marks
+        return process
 
     def perf_across(self, cluster, **options):
         """One member on each guest; the JSON of each."""
@@ -108,7 +146,7 @@ class Lab:
             status = p.wait(RUN_SECONDS + 30)
             if status:
                 raise Error(f'spindle-perf {options}: status {status}\n{p.stdout}{p.stderr}')
-            found.append(json.loads(p.stdout))
+            found.append({**json.loads(p.stdout), 'cpu_seconds': p.marks.seconds})
         hashes = {tuple(g['hash'] for g in run['groups']) for run in found}
         if options.get('verify') != 'none' and len(hashes) != 1:
             raise Error(f'spindle-perf {options}: the guests received different sequences')
@@ -158,7 +196,9 @@ class Lab:
                 raise Error('ib_write_bw failed')
             seconds.append(time.monotonic() - began)
             server.wait(30)
-        return size * (counts[1] - counts[0]) / max(seconds[1] - seconds[0], 1e-3)
+        # a difference that is nearly nothing says nothing
+        longer = seconds[1] - seconds[0]
+        return size * (counts[1] - counts[0]) / longer if longer > 0.5 else float('nan')
 
     def environment(self):
         """What a figure depends on, without naming the machine."""
@@ -190,6 +230,15 @@ def rate(run):
 
 def median_rate(runs):
     return median([rate(r) for r in runs])
+
+
+def cpu_rate(run):
+    """Bytes delivered to a member for each second of processor that the guest took."""
+    return run['bytes'] / run['cpu_seconds'] if run.get('cpu_seconds') else float('nan')
+
+
+def median_cpu_rate(runs):
+    return median([cpu_rate(r) for r in runs])
 
 
 def counted(run, name, idle=False):

@@ -166,10 +166,9 @@ void perf_take(struct perf_flow *f, uint32_t rank, const void *data, uint32_t le
 	}
 	res->received++;
 	__atomic_store_n(&res->bytes, res->bytes + len, __ATOMIC_RELAXED);
-	if (!res->begin && res->received >= opt->warmup * res->senders) {
+	if (res->received == opt->warmup * res->senders) {
 		res->skipped = res->received;
 		res->skipped_bytes = res->bytes;
-		res->begin = perf_now();
 		perf_count_word(&f->member->shared->warm);
 	}
 	if (f->slow_us)
@@ -202,47 +201,50 @@ static void await_own(struct perf_flow *f)
 				 (unsigned long long)f->res->sent - 1);
 }
 
-static void *send_all(void *arg)
+/* Send up to message @until, or until told to stop; @delay_us behind each. */
+static void send_until(struct perf_flow *f, uint64_t until, unsigned int delay_us)
 {
-	struct perf_flow *f = arg;
-	struct perf_member *m = f->member;
-	const struct perf_options *opt = m->opt;
+	const struct perf_options *opt = f->member->opt;
 	const struct perf_ops *ops = all_ops[opt->mode];
 	struct perf_result *res = f->res;
 	unsigned int n;
 
-	if (!perf_wait_word(&m->shared->go, 1, m->deadline))
-		perf_die(m, "nobody said go");
-	while (opt->iters ? res->sent < opt->iters :
-	       !__atomic_load_n(&m->shared->stop, __ATOMIC_RELAXED)) {
-		n = f->delay_us ? 1 : opt->batch;
-		if (opt->iters && opt->iters - res->sent < n)
-			n = opt->iters - res->sent;
+	while (res->sent < until &&
+	       !__atomic_load_n(&f->member->shared->stop, __ATOMIC_RELAXED)) {
+		n = delay_us ? 1 : opt->batch;
+		if (until - res->sent < n)
+			n = until - res->sent;
 		res->sent += ops->send(f, n);
 		if (opt->latency == PERF_LATENCY_CLOSED) {
 			await_own(f);
 			if (opt->interval_us)
 				perf_pause_ns(opt->interval_us * 1000LL);
 		}
-		if (f->delay_us)
-			pause_us(f->delay_us, opt->delay_busy);
+		if (delay_us)
+			pause_us(delay_us, opt->delay_busy);
 	}
-	ops->shutdown(f);
+}
+
+static void *send_all(void *arg)
+{
+	struct perf_flow *f = arg;
+	struct perf_member *m = f->member;
+
+	if (!perf_wait_word(&m->shared->go, 1, m->deadline))
+		perf_die(m, "nobody said go");
+	send_until(f, m->opt->warmup, 0);
+	if (!perf_wait_word(&m->shared->go, 2, m->deadline))
+		perf_die(m, "the warm-up did not end");
+	send_until(f, m->opt->iters ? m->opt->iters : UINT64_MAX, f->delay_us);
+	all_ops[m->opt->mode]->shutdown(f);
 	return NULL;
 }
 
 static void *receive_all(void *arg)
 {
 	struct perf_flow *f = arg;
-	struct perf_member *m = f->member;
-	const struct perf_ops *ops = all_ops[m->opt->mode];
+	const struct perf_ops *ops = all_ops[f->member->opt->mode];
 
-	if (!perf_wait_word(&m->shared->go, 1, m->deadline))
-		perf_die(m, "nobody said go");
-	if (!m->opt->warmup) {
-		f->res->begin = perf_now();
-		perf_count_word(&m->shared->warm);
-	}
 	while (ops->receive(f))
 		;
 	f->res->end = perf_now();

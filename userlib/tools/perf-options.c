@@ -37,6 +37,7 @@ enum {
 	OPT_OPTIMISE,
 	OPT_STATS,
 	OPT_JSON,
+	OPT_MARKS,
 	OPT_TIMEOUT,
 };
 
@@ -86,6 +87,8 @@ static const struct argp_option options[] = {
 	{ "stats", OPT_STATS, NULL, 0, "the kernel's counters for each message" },
 	{ "json", OPT_JSON, "FILE", OPTION_ARG_OPTIONAL,
 	  "results as JSON into the file, or instead of the text" },
+	{ "marks", OPT_MARKS, NULL, 0,
+	  "lines \"begin\" and \"end\" on standard error, about what is measured" },
 	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give up after so long (60 and the duration)" },
 	{ }
 };
@@ -301,6 +304,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_JSON:
 		opt->json = arg ? arg : "-";
+		break;
+	case OPT_MARKS:
+		opt->marks = true;
 		break;
 	case OPT_TIMEOUT:
 		opt->timeout = number(state, arg, 1, 864000);

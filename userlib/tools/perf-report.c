@@ -54,18 +54,17 @@ static struct figures figures_of(const struct perf_options *opt, const struct pe
 	for (i = 0; i < opt->locals; i++) {
 		const struct perf_result *res = &s->result[i * opt->active];
 		uint64_t bytes = 0, messages = 0;
-		int64_t begin = INT64_MAX, end = 0;
+		int64_t end = s->begin + 1;
 		double seconds;
 
 		for (g = 0; g < opt->active; g++) {
 			bytes += res[g].bytes - res[g].skipped_bytes;
 			messages += res[g].received - res[g].skipped;
-			begin = res[g].begin < begin ? res[g].begin : begin;
 			end = res[g].end > end ? res[g].end : end;
 			all.calls += res[g].calls;
 			all.copied += res[g].copied;
 		}
-		seconds = end > begin ? (end - begin) / 1e9 : 1e-9;
+		seconds = (end - s->begin) / 1e9;
 		all.seconds += seconds / opt->locals;
 		all.average += bytes / seconds / opt->locals;
 		all.rate += messages / seconds / opt->locals;
@@ -230,6 +229,9 @@ static struct json_object *result_json(const struct perf_options *opt,
 
 	json_object_object_add(o, "options", options_json(opt, s));
 	json_object_object_add(o, "seconds", number(fig->seconds));
+	json_object_object_add(o, "forming_seconds", number(out->forming));
+	json_object_object_add(o, "warming_seconds", number(out->warming));
+	json_object_object_add(o, "ending_seconds", number(out->ending));
 	json_object_object_add(o, "messages", json_object_new_int64(fig->messages));
 	json_object_object_add(o, "bytes", json_object_new_int64(fig->bytes));
 	json_object_object_add(o, "bytes_per_second", number(fig->average));

@@ -86,6 +86,7 @@ enum perf_latency {
  * @optimise: words for the file of that name; NULL: leave it
  * @stats: read the counters
  * @json: JSON goes there, "-" for standard output; NULL: none
+ * @marks: tell when the measurement begins and ends
  * @timeout: seconds for all of it
  */
 struct perf_options {
@@ -119,6 +120,7 @@ struct perf_options {
 	const char *optimise;
 	bool stats;
 	const char *json;
+	bool marks;
 	unsigned int timeout;
 };
 
@@ -132,7 +134,6 @@ struct perf_options {
  * @bytes: bytes in them
  * @from: messages taken of each rank
  * @hash: over sender and number of all messages in the order taken
- * @begin: when the warm-up was over, ns
  * @end: when it had taken the last, ns
  * @skipped: messages of the warm-up
  * @skipped_bytes: bytes in them
@@ -148,7 +149,6 @@ struct perf_result {
 	uint64_t bytes;
 	uint64_t from[SPINDLE_MAX_MEMBERS];
 	uint64_t hash;
-	int64_t begin;
 	int64_t end;
 	uint64_t skipped;
 	uint64_t skipped_bytes;
@@ -171,8 +171,9 @@ struct perf_sample {
 /**
  * struct perf_shared - where the parent and its members meet
  * @ready: members whose groups are all active
- * @go: traffic may begin
- * @warm: flows whose warm-up is over
+ * @go: 1: the warm-up may begin, 2: what is measured may
+ * @warm: flows that have taken all of the warm-up
+ * @begin: when @go became 2, ns
  * @stop: senders are to end, when no number of messages was given
  * @done: members that have read all streams to their ends
  * @leave: the counters have been read, sockets may be closed
@@ -190,6 +191,7 @@ struct perf_shared {
 	uint32_t done;
 	uint32_t leave;
 	uint32_t failed;
+	int64_t begin;
 	char error[PERF_ERR_LEN];
 	uint64_t sample_stride;
 	unsigned int sample_lanes;
@@ -311,7 +313,20 @@ int perf_optimise(const struct perf_options *opt, const char *addr, const char *
 		  char *err, size_t size);
 
 /* perf-report.c */
+/**
+ * struct perf_outcome - what the parent has seen
+ * @forming: seconds until all local members were ready
+ * @warming: seconds of the warm-up
+ * @ending: seconds from the last message to the end of the last member
+ * @peak: highest rate, bytes/s delivered to a member
+ * @counters: of the active groups, in sum; NULL where not asked for
+ * @idle_counters: of the idle groups
+ * @batches: sizes of batches in the first active group
+ */
 struct perf_outcome {
+	double forming;
+	double warming;
+	double ending;
 	double peak;
 	struct json_object *counters;
 	struct json_object *idle_counters;

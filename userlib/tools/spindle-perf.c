@@ -195,8 +195,8 @@ static uint64_t taken(const struct children *c)
 /* From the first message to the last; the highest rate on the way, bytes/s. */
 static double watch(struct children *c)
 {
-	int64_t begin = perf_now();
-	int64_t stop_at = begin + (int64_t)(c->opt->seconds * 1e9), last = begin, now, next;
+	int64_t last = c->shared->begin, now, next;
+	int64_t stop_at = last + (int64_t)(c->opt->seconds * 1e9);
 	uint64_t before = taken(c), bytes;
 	double peak = 0, rate;
 	bool done;
@@ -290,6 +290,16 @@ static bool verify(const struct perf_options *opt, const struct perf_shared *s)
 	return ok;
 }
 
+/* Seconds since the last call. */
+static double lap(int64_t *from)
+{
+	int64_t now = perf_now();
+	double seconds = (now - *from) / 1e9;
+
+	*from = now;
+	return seconds;
+}
+
 int main(int argc, char **argv)
 {
 	struct perf_counters *active_before[PERF_MAX_ACTIVE], *idle_before[PERF_MAX_IDLE];
@@ -299,9 +309,11 @@ int main(int argc, char **argv)
 	struct children c = { 0 };
 	int status, ret = 0;
 	unsigned int i;
+	int64_t from;
 
 	perf_parse(&opt, argc, argv);
 	c.opt = &opt;
+	from = perf_now();
 	c.deadline = perf_now() + opt.timeout * 1000000000LL;
 	c.shared = make_shared(&opt);
 	if (!c.shared)
@@ -317,23 +329,31 @@ int main(int argc, char **argv)
 		}
 	}
 	wait_for_all(&c, &c.shared->ready, opt.locals);
+	out.forming = lap(&from);
 	if (opt.warmup) {
 		perf_set_word(&c.shared->go, 1);
 		wait_for_all(&c, &c.shared->warm, opt.locals * opt.active);
 	}
+	out.warming = lap(&from);
 	if (opt.stats) {
 		counters_of(&opt, false, false, active_before);
 		counters_of(&opt, true, false, idle_before);
 		perf_group_name(&opt, name, sizeof(name), 0, false);
 		perf_batches_reset(&opt, name);
 	}
-	perf_set_word(&c.shared->go, 1);
+	if (opt.marks)
+		fputs("begin\n", stderr);
+	c.shared->begin = perf_now();
+	perf_set_word(&c.shared->go, 2);
 	out.peak = watch(&c);
+	if (opt.marks)
+		fputs("end\n", stderr);
 	if (opt.stats) {
 		out.counters = counters_of(&opt, false, true, active_before);
 		out.idle_counters = counters_of(&opt, true, true, idle_before);
 		out.batches = perf_batches_read(&opt, name);
 	}
+	lap(&from);
 	c.deadline = perf_now() + GRACE_SECONDS * 1000000000LL;
 	perf_set_word(&c.shared->leave, 1);
 	for (i = 0; i < opt.locals; i++) {
@@ -347,6 +367,7 @@ int main(int argc, char **argv)
 			give_up(&c, c.shared->error[0] ? c.shared->error :
 				"a member has failed at its end");
 	}
+	out.ending = lap(&from);
 	if (opt.verify != PERF_VERIFY_NONE && !verify(&opt, c.shared))
 		ret = 1;
 	if (perf_report(&opt, c.shared, &out))
