@@ -357,7 +357,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		goto unlock;
 	WRITE_ONCE(ss->sent, ss->sent + 1);
 	atomic64_add(len, &g->counters.copied_bytes);
-	sp_group_moved(g);
+	sp_group_sent(g);
 unlock:
 	mutex_unlock(&ss->tx_lock);
 out:

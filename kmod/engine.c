@@ -236,6 +236,7 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	engine = kzalloc(sizeof(*engine), GFP_KERNEL);
 	if (!engine)
 		return ERR_PTR(-ENOMEM);
+	kref_init(&engine->ref);
 	mutex_init(&engine->lock);
 	INIT_LIST_HEAD(&engine->awake);
 	spin_lock_init(&engine->kick_lock);
@@ -251,16 +252,21 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	return engine;
 }
 
+static void sp_engine_free(struct kref *ref)
+{
+	kfree(container_of(ref, struct sp_engine, ref));
+}
+
 /**
  * sp_engine_stop() - end the predicate thread
- * @engine: the engine; no group is left on it and nobody kicks it any more
+ * @engine: the engine; no group is left on it and nobody finds it any more
  *
  * Context: may sleep.
  */
 void sp_engine_stop(struct sp_engine *engine)
 {
 	kthread_stop(engine->task);
-	kfree(engine);
+	kref_put(&engine->ref, sp_engine_free);
 }
 
 /**
@@ -288,6 +294,37 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
 	mutex_lock(&engine->lock);
 	sp_engine_drop(engine, g);
 	mutex_unlock(&engine->lock);
+}
+
+/**
+ * sp_engine_run() - wake a group, and run its first pass here and now
+ * @g: the group, which a program has given something to send
+ *
+ * What was sent to a group that slept is on its way before the thread has got
+ * a processor. If that is at work it will not be long. Context: process, may
+ * sleep.
+ */
+void sp_engine_run(struct sp_group *g)
+{
+	struct sp_engine *engine;
+
+	atomic_set(&g->kick, 1);
+	/* As sp_progress_made() does. */
+	rcu_read_lock();
+	engine = READ_ONCE(g->node->sdev->engine);
+	if (engine && !kref_get_unless_zero(&engine->ref))
+		engine = NULL;
+	rcu_read_unlock();
+	if (!engine)
+		return;
+	if (mutex_trylock(&engine->lock)) {
+		if (READ_ONCE(g->engaged) && !sp_engine_pass(g))
+			sp_engine_drop(engine, g);
+		mutex_unlock(&engine->lock);
+	}
+	/* All that follows is the thread's. */
+	sp_engine_kick(engine, g);
+	kref_put(&engine->ref, sp_engine_free);
 }
 
 /**

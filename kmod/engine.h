@@ -3,6 +3,7 @@
 #ifndef SPINDLE_ENGINE_H
 #define SPINDLE_ENGINE_H
 
+#include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/wait.h>
@@ -13,6 +14,7 @@ struct task_struct;
 
 /**
  * struct sp_engine - the predicate thread of a device
+ * @ref: the device holds it, and who runs a pass by himself
  * @task: the thread
  * @lock: held for each round over the groups; guards @awake and what the
  *	passes touch. Taken within sp_ctl
@@ -24,6 +26,7 @@ struct task_struct;
  *	(after the change), the engine clears it before it looks
  */
 struct sp_engine {
+	struct kref ref;
 	struct task_struct *task;
 	struct mutex lock;
 	struct list_head awake;
@@ -38,6 +41,7 @@ void sp_engine_stop(struct sp_engine *engine);
 void sp_engine_add(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_stir(struct sp_engine *engine);
+void sp_engine_run(struct sp_group *g);
 void sp_engine_kick(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g,
 			 u32 node);

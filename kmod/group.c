@@ -169,7 +169,7 @@ void sp_group_kick(struct sp_group *g)
 }
 
 /**
- * sp_group_moved() - a member has committed or consumed something
+ * sp_group_moved() - a member has consumed something, or wants a look
  * @g: the group, active
  *
  * The engine sees it by itself unless it dozes. Context: process.
@@ -180,6 +180,20 @@ void sp_group_moved(struct sp_group *g)
 	smp_mb();
 	if (READ_ONCE(g->core.doze.state) != SP_AWAKE)
 		sp_group_kick(g);
+}
+
+/**
+ * sp_group_sent() - a member has committed something
+ * @g: the group, active
+ *
+ * Like sp_group_moved(), but others wait for it. Context: process, may sleep.
+ */
+void sp_group_sent(struct sp_group *g)
+{
+	/* Pairs with the barrier in sp_engine_pass(). */
+	smp_mb();
+	if (READ_ONCE(g->core.doze.state) != SP_AWAKE)
+		sp_engine_run(g);
 }
 
 /**

@@ -326,6 +326,7 @@ void sp_group_key(struct sp_group *g, const struct sp_addr *from,
 void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error);
 void sp_group_kick(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
+void sp_group_sent(struct sp_group *g);
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);

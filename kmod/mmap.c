@@ -238,7 +238,8 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
  * @local: its member
  *
  * Until the engine has looked the program need not say it again. It sets the
- * flag after it has taken the kick, or the kick comes after that.
+ * flag after it has taken the kick, or the kick comes after that. Context: may
+ * sleep.
  */
 void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 {
@@ -249,7 +250,7 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 		WRITE_ONCE(r->status->flags, 0);
 	/* Orders the two; the engine's is in atomic_xchg(&g->kick). */
 	smp_mb();
-	sp_group_kick(g);
+	sp_engine_run(g);
 }
 
 /**

@@ -94,6 +94,7 @@ struct spn_rx {
  * @fd: the socket
  * @map_set: the kernel has given the rings over to the program
  * @ready: they are mapped
+ * @alone: the program has one processor: looking keeps it from the engine
  * @map: the regions; constant once @ready
  * @waits: &struct spindle_stats
  * @tx: the sending thread's
@@ -103,6 +104,7 @@ struct spindle {
 	int fd;
 	bool map_set;
 	bool ready;
+	bool alone;
 	struct spn_map map;
 	uint64_t waits;
 	struct spn_tx tx __attribute__((aligned(64)));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* From a member of a group to one with mapped rings. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -109,6 +111,7 @@ static int map_rings(struct spindle *sp)
 {
 	struct spn_map map = { .status = NULL };
 	socklen_t len = sizeof(map.rings);
+	cpu_set_t cpus;
 	int ret = 0;
 
 	if (!sp->map_set) {
@@ -128,6 +131,9 @@ static int map_rings(struct spindle *sp)
 	}
 	sp->map = map;
 	attach(sp);
+	CPU_ZERO(&cpus);
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
+		sp->alone = CPU_COUNT(&cpus) == 1;
 	sp->ready = true;
 	return 0;
 }

@@ -118,7 +118,8 @@ static int block(struct spindle *sp, unsigned int events, int64_t until)
  *	SPINDLE_WRITABLE: room for the claim that was refused last, or an error;
  *	both: either
  * @how: SPINDLE_WAIT_BLOCK: sleep in poll(2); SPINDLE_WAIT_ADAPTIVE: look for
- *	some tens of microseconds first; SPINDLE_WAIT_SPIN: never sleep, though
+ *	some tens of microseconds first, if there is more than one processor
+ *	to run on; SPINDLE_WAIT_SPIN: never sleep, though
  *	it lets others have the processor now and then
  * @timeout_ms: milliseconds; 0: only look; less than 0: for ever
  *
@@ -157,7 +158,7 @@ int spindle_wait(struct spindle *sp, unsigned int events, enum spindle_wait how,
 		until = now + timeout_ms * NSEC_PER_MSEC;
 	if (how == SPINDLE_WAIT_SPIN)
 		return spin(sp, events, until) ? 0 : -ETIMEDOUT;
-	if (how == SPINDLE_WAIT_ADAPTIVE && spin(sp, events, now + SPIN_NS))
+	if (how == SPINDLE_WAIT_ADAPTIVE && !sp->alone && spin(sp, events, now + SPIN_NS))
 		return 0;
 	return block(sp, events, until);
 }
