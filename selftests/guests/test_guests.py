@@ -42,7 +42,8 @@ MEMBER_LOST = 5 * SCALE
 
 
 def build():
-    subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', 'socket')], check=True)
+    for part in ('socket', 'userlib'):
+        subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', part)], check=True)
 
 
 def names_of(program):
@@ -303,6 +304,26 @@ def test_silent_guest(trio):
 
 def test_listening_guest(trio):
     Job(trio, messages=1000, max=500, own={2: {'receiver': True}}).done()
+
+
+@pytest.mark.parametrize('wait', ['block', 'adaptive', 'spin'])
+def test_libspindle_across_guests(trio, wait):
+    """Six members, one of them only listening, all by mapped rings."""
+    name = next(NAMES)
+    ring_member = os.path.join(BIN, 'ring_member')
+    first = trio.env(0)['SPINDLE_ADDR']
+    members = []
+    for i in range(6):
+        messages = '-' if i == 4 else '600'
+        members.append(trio.start(i % 3, [ring_member, trio.env(i % 3)['SPINDLE_ADDR'], name,
+                                          first if i else '-', '6', messages, '700', wait]))
+    orders = set()
+    for p in members:
+        assert p.wait(120 * SCALE) == 0, p.stdout + p.stderr
+        found = re.search(r'received (\d+) .* order (\w+)', p.stdout)
+        assert found[1] == str(5 * 600), p.stdout
+        orders.add(found[2])
+    assert len(orders) == 1, orders
 
 
 def test_slow_guest(trio):
