@@ -60,6 +60,7 @@ PARTS = [
     Part('sim', 1200, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
     Part('lint', 900, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
     Part('harness', 600, ['uml']),
+    Part('bench', 600, ['uml'], quick={}),
     Part('kunit', 300, ['uml-debug'], quick={'SPINDLE_TEST_KERNEL': 'uml'}),
     Part('guests', 1500, ['uml', 'uml-debug'],
          quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_DOORBELLS': 'polled'}),

@@ -4,7 +4,7 @@
 import json
 import os
 
-from lab import PROJECT
+from lab import PROJECT, say
 
 PAGES = os.path.join(PROJECT, 'Documentation', 'benchmarks')
 COMMENT = '.. SPDX-License-Identifier: GPL-2.0\n\n'
@@ -59,7 +59,11 @@ def as_json(res, env, command, runs):
 
 def plot(res, path):
     """All plots of a result side by side."""
-    import matplotlib       # pylint: disable=import-outside-toplevel
+    try:
+        import matplotlib   # pylint: disable=import-outside-toplevel
+    except ImportError:
+        say('no plots without matplotlib: scripts/setup --bench')
+        return
     matplotlib.use('svg')
     matplotlib.rcParams['svg.hashsalt'] = res.name
     from matplotlib import pyplot   # pylint: disable=import-outside-toplevel
