@@ -9,7 +9,7 @@
  * bw writes messages of SIZE bytes one behind another into the server's memory,
  * DEPTH at a time, and sleeps until completions come (which perftest does not).
  * lat writes one message, which the server answers with a write of eight bytes:
- * a write and its acknowledgement. Either both look at their memory and yield
+ * a write and its answer. Either both look at their memory and yield
  * the processor between two looks, or both sleep until a completion comes.
  * Prints one line of "key=value" words; the server ends with its client.
  */

@@ -11,6 +11,7 @@
 #include "perf.h"
 
 #define MIB	1048576.0
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
 struct figures {
 	double seconds;		/* mean over the members */
@@ -135,7 +136,7 @@ static struct json_object *latency_json(const struct latency *lat)
 
 	json_object_object_add(o, "samples", json_object_new_int64(lat->n));
 	json_object_object_add(o, "avg", number(mean_us(lat)));
-	for (i = 0; i < sizeof(percentiles) / sizeof(percentiles[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(percentiles); i++)
 		json_object_object_add(o, percentiles[i].name,
 				       number(at_us(lat, percentiles[i].part)));
 	return o;
@@ -168,7 +169,7 @@ static struct json_object *options_json(const struct perf_options *opt,
 	};
 	unsigned int i;
 
-	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(numbers); i++)
 		json_object_object_add(o, numbers[i].name,
 				       json_object_new_int64(numbers[i].value));
 	json_object_object_add(o, "seconds", number(opt->seconds));
@@ -288,15 +289,17 @@ static void counters_text(const char *title, struct json_object *counters)
 static void batches_text(struct json_object *batches)
 {
 	struct json_object *n, *messages, *sizes;
+	long long count;
 
 	printf(" %-12s %12s %12s %8s\n", "batches", "number", "messages", "mean");
 	json_object_object_foreach(batches, name, stage) {
 		if (!json_object_object_get_ex(stage, "batches", &n) ||
 		    !json_object_object_get_ex(stage, "messages", &messages))
 			continue;
-		printf(" %-12s %12lld %12lld %8.2f\n", name, (long long)json_object_get_int64(n),
+		count = json_object_get_int64(n);
+		printf(" %-12s %12lld %12lld %8.2f\n", name, count,
 		       (long long)json_object_get_int64(messages),
-		       json_object_get_double(messages) / (json_object_get_double(n) + 1e-9));
+		       count ? json_object_get_double(messages) / count : 0);
 		if (json_object_object_get_ex(stage, "sizes", &sizes))
 			printf("    %s\n", json_object_to_json_string_ext
 			       (sizes, JSON_C_TO_STRING_PLAIN));
@@ -321,7 +324,8 @@ static void report_text(const struct perf_options *opt, const struct perf_shared
 	if (opt->optimise)
 		printf(" Optimisations   : %s\n", opt->optimise);
 	if (opt->delay_us)
-		printf(" Delayed senders : %-10u Delay[usec]   : %u\n", opt->delayed, opt->delay_us);
+		printf(" Delayed senders : %-10u Delay[usec]   : %u\n", opt->delayed,
+		       opt->delay_us);
 	line();
 	printf(" #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n");
 	printf(" %-10u %-14llu %-19.2f %-21.2f %.6f\n", opt->size,
