@@ -634,6 +634,15 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	return put_user((int)bytes, (int __user *)arg);
 }
 
+#ifdef CONFIG_COMPAT
+static int sp_compat_ioctl(struct socket *sock, unsigned int cmd,
+			   unsigned long arg)
+{
+	/* The others are translated before they come here. */
+	return cmd == SIOCSPINDLEKICK ? sp_ioctl(sock, cmd, 0) : -ENOIOCTLCMD;
+}
+#endif
+
 static const struct proto_ops sp_proto_ops = {
 	.owner = THIS_MODULE,
 	.release = sp_release,
@@ -644,6 +653,9 @@ static const struct proto_ops sp_proto_ops = {
 	.getname = sp_getname,
 	.poll = sp_poll,
 	.ioctl = sp_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = sp_compat_ioctl,
+#endif
 	.gettstamp = sock_gettstamp,
 	.listen = sock_no_listen,
 	.shutdown = sp_shutdown,
