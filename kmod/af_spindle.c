@@ -220,7 +220,14 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 	ret = sp_tx_open(ss, g);
 	if (ret)
 		return ret;
-	return sp_rings_writable(g, &ss->local) ? 0 : -EAGAIN;
+	return sp_rings_writable(&ss->local) ? 0 : -EAGAIN;
+}
+
+/* The member waits for room to write: whoever holds it up may be slow. */
+static void sp_tx_starved(const struct sp_sock *ss, struct sp_group *g)
+{
+	if (sp_group_state(g) == SP_VIEW_ACTIVE && ss->local.lane)
+		sp_slow_starved(g, ss->local.lane);
 }
 
 /**
@@ -330,8 +337,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		ret = sp_tx_ready(ss, g, len, &off);
 		if (ret != -EAGAIN)
 			break;
-		if (sp_group_state(g) == SP_VIEW_ACTIVE && ss->local.lane)
-			sp_slow_starved(g, ss->local.lane);
+		sp_tx_starved(ss, g);
 		mutex_unlock(&ss->tx_lock);
 		ret = sp_wait(sk, timeo, sp_tx_ready(ss, g, len, &off));
 		if (ret)
@@ -540,6 +546,9 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	ret = sp_tx_poll(ss, g);
 	if (!ret)
 		mask |= EPOLLOUT | EPOLLWRNORM;
+	else if (ret == -EAGAIN &&
+		 poll_requested_events(wait) & (EPOLLOUT | EPOLLWRNORM))
+		sp_tx_starved(ss, g);
 	else if (end && (ret == -EPIPE || ret == -EACCES))
 		mask |= EPOLLHUP;
 	return mask;

@@ -341,7 +341,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks);
 void sp_rings_kick(struct sp_group *g, struct sp_local *local);
 void sp_rings_state(const struct sp_group *g, struct sp_local *local);
 bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g);
-bool sp_rings_writable(struct sp_group *g, const struct sp_local *local);
+bool sp_rings_writable(const struct sp_local *local);
 void sp_rings_free(struct sp_rings *r);
 
 /* detach.c */

@@ -15,7 +15,6 @@
 #include "af_spindle.h"
 #include "compat/compat.h"
 #include "engine.h"
-#include "observe/observe.h"
 
 /* Regions begin far enough apart for the largest; 32-bit programs get there. */
 #define SP_MAP_REGION_SHIFT	32
@@ -286,13 +285,12 @@ bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g)
 
 /**
  * sp_rings_writable() - poll(): is there the room that the program waits for
- * @g: the group, active
  * @local: a member that sends by submissions
  *
  * Return: true when there is, or when none of its submissions is taken any
  * more: there is nothing to wait for.
  */
-bool sp_rings_writable(struct sp_group *g, const struct sp_local *local)
+bool sp_rings_writable(const struct sp_local *local)
 {
 	const struct sp_rings *r = local->rings;
 	struct sp_lane_tx *lane = local->lane;
@@ -303,8 +301,6 @@ bool sp_rings_writable(struct sp_group *g, const struct sp_local *local)
 	spin_lock(&lane->lock);
 	ready = r->error || (lane->tx.head >= head && lane->tx.freed >= freed);
 	spin_unlock(&lane->lock);
-	if (!ready)
-		sp_slow_starved(g, lane);
 	return ready;
 }
 

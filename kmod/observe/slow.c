@@ -227,6 +227,31 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 	return waited;
 }
 
+static bool sp_slow_owes(const struct sp_order *o, u32 node, s64 seq)
+{
+	return o->lanes[(u64)seq % o->nlanes].node == node;
+}
+
+/*
+ * Does a message that is not delivered yet wait for another node? Each node
+ * waits for the turn after what it has received. It is to blame itself when
+ * this node has that turn, and so is whose turn it is: which of the two does
+ * not get it to the other cannot be seen from here.
+ */
+static bool sp_slow_lacks(const struct sp_order *o, u32 node, s64 seq)
+{
+	s64 here = o->nodes[o->self].received;
+	u32 i;
+
+	if (o->nodes[node].received < seq && o->nodes[node].received < here)
+		return true;
+	for (i = 0; i < o->nnodes; i++)
+		if (o->nodes[i].received < seq &&
+		    sp_slow_owes(o, node, o->nodes[i].received + 1))
+			return true;
+	return false;
+}
+
 /*
  * Does one of this node's lanes wait for another node? Only who holds the
  * oldest message that keeps the lane's room counts.
@@ -239,7 +264,6 @@ static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 n
 	const struct sp_tx *tx = &g->lanes[own].tx;
 	const struct sp_point *now = &c->own[own].now;
 	s64 oldest;
-	u32 next;
 
 	if (tx->freed >= now->count)
 		return SP_SLOW_NONE;
@@ -250,13 +274,8 @@ static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 n
 	if (oldest <= o->delivered)
 		return seen->consumed < oldest ? SP_SLOW_CONSUME :
 			SP_SLOW_NONE;
-	/* What it waits for like everybody else is another's fault. */
-	next = (u64)(seen->received + 1) % o->nlanes;
-	if (seen->received < oldest &&
-	    (seen->received < o->nodes[o->self].received ||
-	     o->lanes[next].node == node))
-		return SP_SLOW_RECEIVE;
-	return SP_SLOW_NONE;
+	return sp_slow_lacks(o, node, oldest) ? SP_SLOW_RECEIVE :
+		SP_SLOW_NONE;
 }
 
 static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
@@ -288,7 +307,7 @@ static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
 
 static bool sp_slow_node(struct sp_slow *slow, u32 node)
 {
-	const struct sp_node_seen *seen = &slow->g->core.order.nodes[node];
+	const struct sp_order *o = &slow->g->core.order;
 	struct sp_party *p = &slow->parties[slow->nmembers + node];
 	enum sp_slow_stage stage = SP_SLOW_NONE;
 	u64 was = p->at;
@@ -299,7 +318,7 @@ static bool sp_slow_node(struct sp_slow *slow, u32 node)
 	     !slow->g->core.peers[node].gone; i++)
 		stage = sp_slow_waits(slow->g, i, node);
 	waited = sp_slow_note(p, stage, stage == SP_SLOW_RECEIVE ?
-			      seen->received : seen->consumed);
+			      o->delivered : o->nodes[node].consumed);
 	if (p->slow) {
 		if (p->at != was)
 			p->upto = ~0ULL;

@@ -247,6 +247,27 @@ TEST(writer_without_room)
 	expect(0, &g, "");
 }
 
+/* The same of a writer that asks before it writes. */
+TEST(writer_that_polls)
+{
+	struct st_config c = { .members = 2, .nodes = 1, .window = 4096, .max_msg = 4096 };
+	struct st_group g = { 0 };
+	struct pollfd pfd = { .events = POLLIN };
+
+	st_open(&g, &c);
+	CHECK_EQ(send(g.fd[0], m.data, 1500, 0), 1500);
+	CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1500);
+	pfd.fd = g.fd[0];
+	CHECK_EQ(poll(&pfd, 1, 10), 0);
+	expect_none(0, &g);
+	pfd.events = POLLIN | POLLOUT;
+	CHECK_EQ(poll(&pfd, 1, 10), 0);
+	expect(0, &g, member_line(1, 0, "read", 1, 1500));
+	CHECK_EQ(take_all(g.fd[1]), 1);
+	st_wait_events(g.fd[0], POLLOUT);
+	expect(0, &g, "");
+}
+
 /* A reader that takes one message now and then is still slow. */
 TEST(one_step_is_not_reading)
 {
