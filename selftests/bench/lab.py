@@ -147,6 +147,10 @@ class Lab:
             if status:
                 raise Error(f'spindle-perf {options}: status {status}\n{p.stdout}{p.stderr}')
             found.append({**json.loads(p.stdout), 'cpu_seconds': p.marks.seconds})
+        for run in found:
+            for phase in ('forming', 'warming', 'ending'):
+                if run[f'{phase}_seconds'] > 8:
+                    say(f'{phase} took {run[f"{phase}_seconds"]:.1f} s: {options}')
         hashes = {tuple(g['hash'] for g in run['groups']) for run in found}
         if options.get('verify') != 'none' and len(hashes) != 1:
             raise Error(f'spindle-perf {options}: the guests received different sequences')
