@@ -314,6 +314,11 @@ TEST(peek_trunc_and_size)
 	st_say(g.fd[0], "second");
 	st_say(g.fd[0], "");
 	st_wait_events(g.fd[1], POLLIN);
+	st_expect(g.fd[0], "first message");
+	st_expect(g.fd[0], "second");
+	st_expect(g.fd[0], "");
+	/* all three are in the queue */
+	WAIT_UNTIL(!out_queue(g.fd[0]), ST_SOON);
 	CHECK_EQ(in_queue(g.fd[1]), 13);
 	CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, MSG_PEEK)), 13);
 	CHECK(m.has_info);
