@@ -146,24 +146,40 @@ u64 sp_tx_unfreed(const struct sp_tx *tx)
 }
 
 /**
- * sp_tx_cut() - end a stretch of a lane behind its first message
+ * sp_tx_cut() - shorten a stretch of a lane
  * @tx: the lane's sending side; nothing of the stretch was freed
  * @from: where the stretch begins
- * @to: where it ends; with one message or none it stays as it is
+ * @to: where it ends; what keeps within the bounds stays as it is
+ * @messages: so many at most
+ * @units: so many units of the ring at most
  *
- * Nulls before the message come along, those behind the last one too.
+ * Nulls up to the first message that is cut off come along.
  */
 void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
-	       struct sp_point *to)
+	       struct sp_point *to, u64 messages, u64 units)
 {
-	const struct sp_desc *d = &tx->desc[from->count & (tx->depth - 1)];
+	struct sp_point at = *from;
 
-	if (to->count - from->count <= 1)
+	if (to->count - from->count <= messages &&
+	    to->tail - from->tail <= units)
 		return;
-	to->round = sp_extend32(from->round, d->index) + 1;
-	to->count = from->count + 1;
-	to->tail = from->tail + sp_units(d->len);
-	to->pad = sp_units(d->len) * SP_UNIT - d->len;
+	for (; at.count != to->count; messages--) {
+		const struct sp_desc *d = &tx->desc[at.count & (tx->depth - 1)];
+		u32 need = sp_units(d->len);
+
+		at.round = sp_extend32(at.round, d->index);
+		if (!messages || at.tail + need - from->tail > units)
+			break;
+		at.round++;
+		at.count++;
+		at.tail += need;
+		if (need)
+			at.pad = need * SP_UNIT - d->len;
+	}
+	to->round = at.round;
+	to->count = at.count;
+	to->tail = at.tail;
+	to->pad = at.pad;
 }
 
 /* Split [from, from + n) of a ring with @size entries where it wraps. */

@@ -167,7 +167,7 @@ u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
 u64 sp_tx_unfreed(const struct sp_tx *tx);
 void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
-	       struct sp_point *to);
+	       struct sp_point *to, u64 messages, u64 units);
 bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
 	       u32 depth, u32 units, struct sp_run *run);
 u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to);

@@ -190,8 +190,10 @@ static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 	u32 i;
 
 	if (p->mark && landed >= p->mark) {
-		for (i = 0; i < c->nown; i++)
+		for (i = 0; i < c->nown; i++) {
 			p->pushed[i].done = p->pushed[i].mark;
+			p->pushed[i].done_tail = p->pushed[i].mark_tail;
+		}
 		p->mark = 0;
 	}
 	if (p->mark || p->behind)
@@ -200,8 +202,11 @@ static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 		struct sp_pushed *pushed = &p->pushed[i];
 
 		pushed->mark = pushed->to.count;
-		if (p->ticket <= landed)
+		pushed->mark_tail = pushed->to.tail;
+		if (p->ticket <= landed) {
 			pushed->done = pushed->mark;
+			pushed->done_tail = pushed->mark_tail;
+		}
 	}
 	if (p->ticket > landed)
 		p->mark = p->ticket;
@@ -313,6 +318,20 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
+/* How many units of a lane may be posted to a peer now: see SP_FLIGHT. */
+static u64 sp_pass_room(const struct sp_core *c, const struct sp_pushed *pushed)
+{
+	u64 flight = pushed->to.tail - pushed->done_tail;
+	u64 push = c->order.units / SP_FLIGHT / 2;
+
+	if (!(c->on & SP_OPT_SEND))
+		return c->order.units;
+	/* Two pushes at most, so that one follows the other without a pause. */
+	if (!flight)
+		return max_t(u64, push, sp_units(c->order.max_len));
+	return flight <= push ? push : 0;
+}
+
 /*
  * Send predicate towards one peer: the runs of all own lanes, then the row; or,
  * without SP_OPT_SEND, one message of each lane with a row of its own. With
@@ -350,8 +369,9 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 				did = SP_DID_NEWS;
 				news = false;
 			}
-			sp_tx_cut(own->tx, &pushed->to, &to);
 		}
+		sp_tx_cut(own->tx, &pushed->to, &to,
+			  sp_pass_most(c, SP_OPT_SEND), sp_pass_room(c, pushed));
 		if (!sp_tx_run(&pushed->to, &to, c->order.depth, c->order.units,
 			       &run))
 			continue;

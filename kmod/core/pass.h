@@ -36,6 +36,13 @@ enum sp_stage {
 
 #define SP_BATCH_SIZES	128
 
+/*
+ * A lane has at most this part of its ring on the way to a peer, or one
+ * message: a row is not to wait behind a whole ring of bytes, for the
+ * acknowledgments in it are what makes the peers' rings free again.
+ */
+#define SP_FLIGHT	4
+
 #define SP_SPIN_BUSY	8	/* times sp_core.spin while an answer is due */
 
 /**
@@ -95,12 +102,16 @@ struct sp_own {
  * struct sp_pushed - how far an own lane was pushed to one peer
  * @to: posted up to here
  * @mark: descriptors posted when @sp_peer.mark was taken
+ * @mark_tail: units of ring likewise
  * @done: descriptors whose writes have landed
+ * @done_tail: units of ring likewise
  */
 struct sp_pushed {
 	struct sp_point to;
 	u64 mark;
+	u64 mark_tail;
 	u64 done;
+	u64 done_tail;
 };
 
 /**

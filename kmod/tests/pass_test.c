@@ -562,6 +562,33 @@ static void pass_wake(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count(s, WAKE, 1), 0u);
 }
 
+/* Two pushes of an eighth of the ring are on the way to a peer, no more. */
+static void pass_flight(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, true);
+	u64 push = WINDOW / SP_UNIT / SP_FLIGHT / 2;
+	u64 first;
+	u32 i;
+
+	s->core.order.max_len = SP_UNIT;
+	for (i = 0; i < DEPTH - 1; i++)
+		sp_tx_commit(&s->tx[0], SP_UNIT, 0);
+	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.tail, push);
+	first = s->ticket[1];
+	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.tail, 2 * push);
+	KUNIT_EXPECT_EQ(test, pass(s), 0);
+	KUNIT_EXPECT_EQ(test, s->nposted, 0u);
+	s->landed[1] = first;
+	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.tail, 3 * push);
+	/* Nothing is left behind, and nothing sleeps over it. */
+	settle(s);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.count, DEPTH - 1ull);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+}
+
 /* A flag that is here already: the wake goes out behind the row. */
 static void pass_wake_behind_row(struct kunit *test)
 {
@@ -727,6 +754,7 @@ static void pass_opt_send(struct kunit *test)
 			sp_progress(4, 4));
 	/* Turned on again, the rest goes together. */
 	sp_tx_commit(&s->tx[0], 0, 0);
+	all_landed(s);
 	s->core.opt = SP_OPT_ALL;
 	pass(s);
 	KUNIT_ASSERT_EQ(test, s->nposted, 2u);
@@ -982,6 +1010,7 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_last_look),
 	KUNIT_CASE(pass_doze_guarded),
 	KUNIT_CASE(pass_doze_alone),
+	KUNIT_CASE(pass_flight),
 	KUNIT_CASE(pass_wake),
 	KUNIT_CASE(pass_wake_behind_row),
 	KUNIT_CASE(pass_wake_torn),
