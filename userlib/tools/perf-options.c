@@ -42,8 +42,7 @@ enum {
 };
 
 static const char doc[] =
-	"Measure a Spindle group: ordered multicast among the members given with -A and those that other spindle-perf processes bring."
-	"\vNUM may end in k or M (times 1024). See spindle-perf(1).";
+	"Measure a Spindle group: ordered multicast among members, here and on other hosts.\vNUM may end in k or M (times 1024). See spindle-perf(1).";
 
 static const struct argp_option options[] = {
 	{ .doc = "Traffic:" },
@@ -71,7 +70,7 @@ static const struct argp_option options[] = {
 	{ "idle", OPT_IDLE, "NUM", 0, "groups without traffic beside (0)" },
 	{ "idle-window", OPT_IDLE_WINDOW, "NUM", 0, "their rings (4k)" },
 	{ "optimise", OPT_OPTIMISE, "LIST", 0,
-	  "turn on just these of the kernel's optimisations: send, receive, deliver, null, unlock; or all, or none" },
+	  "turn on just these: send, receive, deliver, null, unlock; or all, or none" },
 	{ .doc = "Ways:" },
 	{ "mode", OPT_MODE, "mapped|copy", 0, "messages in place, or by system calls (mapped)" },
 	{ "memcpy", OPT_MEMCPY, NULL, 0, "copy into and out of mapped rings" },

@@ -180,6 +180,8 @@ struct perf_sample {
  * @failed: first one says why in @error
  * @error: that
  * @sample_stride: samples of one sender
+ * @samples: of group g and rank r from [(g * sample_lanes + r) * sample_stride] on;
+ *	NULL: no latencies
  * @sample_lanes: senders of one group that have samples
  * @result: of member i in group g at [i * active + g]
  */
@@ -212,6 +214,8 @@ struct perf_member;
  * @delay_us: pause behind each message sent
  * @slow_us: pause behind each message taken
  * @own_seen: own messages taken; the closed loop waits for it
+ * @sender: thread that sends
+ * @receiver: thread that receives
  * @made: room for one message to be copied into the ring
  * @taken: room for one message copied out of it
  * @priv: of the ops

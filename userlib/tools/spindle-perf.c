@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <json-c/json.h>
+#include <json-c/linkhash.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -311,6 +312,8 @@ int main(int argc, char **argv)
 	unsigned int i;
 	int64_t from;
 
+	/* the other hash wants random bytes, which a machine just booted may lack */
+	json_global_set_string_hash(JSON_C_STR_HASH_PERLLIKE);
 	perf_parse(&opt, argc, argv);
 	c.opt = &opt;
 	from = perf_now();
