@@ -102,7 +102,7 @@ class Lab:
         self.runs = []                  # every run of spindle-perf
         self.port = 7100
         self.load = []
-        self.serial = 0
+        self.numbers = {}               # of messages, for runs that need one
 
     @contextlib.contextmanager
     def guests(self, nodes=1, addrs=1, mem='1536M', module=True, **kwargs):
@@ -119,7 +119,21 @@ class Lab:
         """spindle-perf with that many local members in guest 0; its JSON."""
         options = {'mode': self.mode, 'verify': 'order', 'stats': True, **options}
         addrs = cluster.env(0)['SPINDLE_ADDRS'].split()[:members]
+        if options.get('D') and 'null' not in options['optimise'] and options['optimise'] != 'all':
+            options = self.as_many(cluster, addrs, options)
         return self.collect([self.perf_start(cluster, 0, addrs, options)], options)[0]
+
+    def as_many(self, cluster, addrs, options):
+        """The options with a number of messages that takes about as long as was asked for."""
+        known = json.dumps([len(addrs), options], sort_keys=True)
+        if known not in self.numbers:
+            first = {**options, 'D': None, 'n': 4}
+            probe = self.collect([self.perf_start(cluster, 0, addrs, first)], first)[0]
+            self.runs.pop()
+            flows = probe['options']['senders'] * probe['options']['active']
+            self.numbers[known] = max(
+                4, round(probe['messages_per_second'] * options['D'] / flows))
+        return {**options, 'D': None, 'n': self.numbers[known]}
 
     def perf_start(self, cluster, node, addrs, options):
         """Start it on a node of a cluster."""

@@ -47,6 +47,7 @@ def test_help_names_the_options_of_the_manual():
     ['-A', '10.0.0.1,10.0.0.2', '--members', '1'], ['-A', '10.0.0.1', 'word'],
     ['-A', '10.0.0.1', '--mode', 'copy', '--memcpy'],
     ['-A', '10.0.0.1', '--latency', '--batch', '2'],
+    ['-A', '10.0.0.1,10.0.0.2', '--optimise', 'send,unlock', '-D', '1'],
 ], ids=' '.join)
 def test_options_without_sense(args):
     env = os.environ.pop('SPINDLE_ADDR', None)

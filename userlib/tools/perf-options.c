@@ -183,6 +183,9 @@ static void finish(struct argp_state *state, struct later *l)
 	opt->senders = senders == opt->members ? 0 : senders;
 	if (opt->delay_us && !opt->delayed)
 		opt->delayed = l->delayed ? part_of(state, l->delayed, senders) : 1;
+	if (l->seconds_given && opt->optimise && !strstr(opt->optimise, "null") &&
+	    !strstr(opt->optimise, "all") && senders > 1)
+		argp_error(state, "without nulls all have to send as many messages: -n, not -D");
 	if (!opt->max_msg)
 		opt->max_msg = opt->size ? opt->size : 1;
 	if (opt->size > opt->max_msg)
