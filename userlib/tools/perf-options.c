@@ -42,7 +42,7 @@ enum {
 };
 
 static const char doc[] =
-	"Measure a Spindle group: ordered multicast among members, here and on other hosts.\vNUM may end in k or M (times 1024). See spindle-perf(1).";
+	"Measure ordered multicast.\vNUM may end in k or M (times 1024). See spindle-perf(1).";
 
 static const struct argp_option options[] = {
 	{ .doc = "Traffic:" },
