@@ -190,8 +190,9 @@ static void sp_rings_tell_tx(struct sp_group *g, struct sp_local *local)
 
 	spin_lock(&lane->lock);
 	WRITE_ONCE(s->tx_taken, r->taken);
-	/* The program may fill again what these free. */
+	/* The program may fill again what this frees. */
 	smp_store_release(&s->tx_head, lane->tx.head);
+	/* Likewise. */
 	smp_store_release(&s->tx_freed, lane->tx.freed);
 	spin_unlock(&lane->lock);
 	if (!r->error || r->said)
@@ -222,8 +223,8 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 			continue;
 		if (r->flags & SPINDLE_MAP_TX)
 			sp_rings_tell_tx(g, local);
-		/* E in group.h, once more. */
 		if (r->status->published != g->core.order.published)
+			/* E in group.h, once more. */
 			smp_store_release(&r->status->published,
 					  g->core.order.published);
 		if (r->status->flags != flags)

@@ -33,7 +33,7 @@ def stream(lab, optimise='all', seconds=None, **options):
     """Options of a run that measures throughput; the baseline is slow to warm up and to end."""
     slow = optimise == 'none'
     seconds = seconds or (1 if lab.quick else 3)
-    window = ('64k' if slow else '512k') if lab.quick else ('512k' if slow else '1M')
+    window = '256k' if lab.quick else '512k'
     return {'s': SIZE, 'D': seconds, 'warmup': 3 if slow else 110, 'window': window,
             'optimise': optimise, **options}
 
