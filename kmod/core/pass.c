@@ -41,6 +41,8 @@ void sp_core_init(struct sp_core *c)
 		p->behind = false;
 		p->gone = i == c->order.self;
 	}
+	c->push = max(c->order.units / SP_PUSH_PART,
+		      min(c->order.units / 2, SP_PUSH_UNITS));
 	c->doze.state = SP_AWAKE;
 	c->doze.epoch = 0;
 	c->idle = 0;
@@ -318,18 +320,17 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/* How many units of a lane may be posted to a peer now: see SP_FLIGHT. */
+/* How many units of a lane may be posted to a peer now. */
 static u64 sp_pass_room(const struct sp_core *c, const struct sp_pushed *pushed)
 {
 	u64 flight = pushed->to.tail - pushed->done_tail;
-	u64 push = c->order.units / SP_FLIGHT / 2;
 
 	if (!(c->on & SP_OPT_SEND))
 		return c->order.units;
 	/* Two pushes at most, so that one follows the other without a pause. */
 	if (!flight)
-		return max_t(u64, push, sp_units(c->order.max_len));
-	return flight <= push ? push : 0;
+		return max(c->push, sp_units(c->order.max_len));
+	return flight <= c->push ? c->push : 0;
 }
 
 /*

@@ -37,11 +37,13 @@ enum sp_stage {
 #define SP_BATCH_SIZES	128
 
 /*
- * A lane has at most this part of its ring on the way to a peer, or one
- * message: a row is not to wait behind a whole ring of bytes, for the
- * acknowledgments in it are what makes the peers' rings free again.
+ * A push takes at most this part of a lane's ring, or so many units, or one
+ * message, and two pushes are on the way to a peer: a row is not to wait
+ * behind a whole ring of bytes, for the acknowledgments in it are what makes
+ * the peers' rings free again.
  */
-#define SP_FLIGHT	4
+#define SP_PUSH_PART	8
+#define SP_PUSH_UNITS	(65536U / SP_UNIT)
 
 #define SP_SPIN_BUSY	8	/* times sp_core.spin while an answer is due */
 
@@ -167,6 +169,7 @@ struct sp_peer {
  *	sleep. Each node chooses for itself and tells its peers
  * @spin: passes without news before the engine begins to doze
  * @idle: passes without news so far
+ * @push: units of ring that a push takes at most: see SP_PUSH_PART
  * @unposted: something could not be posted for want of room
  * @waits: rows are on the way whose landing the next pass can wait for
  * @consumed_due: peers must be told of consumption at least up to here
@@ -187,6 +190,7 @@ struct sp_core {
 	bool polled;
 	u32 spin;
 	u32 idle;
+	u32 push;
 	bool unposted;
 	bool waits;
 	s64 consumed_due;
