@@ -459,7 +459,7 @@ def share_link(lab, res):
                 break
 
         def one():
-            runs = lab.perf_across(c, **stream(lab, window='1M', seconds=seconds, window='2M'))
+            runs = lab.perf_across(c, **stream(lab, seconds=seconds, window='1M'))
             total = median([rate(r) for r in runs])
             return total / nodes * (nodes - 1)
 
