@@ -46,7 +46,7 @@ def ratio(lab):
         'those before it; the baseline sends, acknowledges and delivers one message at a time, '
         'sends no nulls and posts under the lock.'))
     sizes = [4, 16] if lab.quick else [2, 4, 8, 12, 16]
-    rounds = 1 if lab.quick else 3
+    rounds = lab.rounds or (1 if lab.quick else 3)
     messages = [SIZE] if lab.quick else [SIZE, KB]
     steps = {k: STEPS[k] for k in (BASELINE, SPINDLE)} if lab.quick else STEPS
     best = {}
@@ -116,7 +116,7 @@ def idle(lab):
         'All members are in all groups, and all send in one of them. The others are silent.'))
     members = 4 if lab.quick else 8
     counts = [1, 50] if lab.quick else [1, 2, 5, 10, 20, 50]
-    rounds = 2 if lab.quick else 5
+    rounds = lab.rounds or (2 if lab.quick else 5)
     rows, series = [], {'Spindle': [(0, 100)], 'baseline': [(0, 100)]}
     loss, loss_cpu, writes = {}, {}, {}
     with lab.guests(addrs=members, mem='3G') as c:
@@ -171,7 +171,7 @@ def active(lab):
         'shown.'))
     members = 4 if lab.quick else 8
     counts = [1, 5] if lab.quick else [1, 2, 5, 10, 20]
-    rounds = 2 if lab.quick else 3
+    rounds = lab.rounds or (2 if lab.quick else 3)
     rows, series = [], {'Spindle': [], 'baseline': []}
     sums = {}
     with lab.guests(addrs=members, mem='3G') as c:
@@ -204,7 +204,7 @@ def active(lab):
 
 def delay(lab):
     members = 8 if lab.quick else 16
-    rounds = 2 if lab.quick else 5
+    rounds = lab.rounds or (2 if lab.quick else 5)
     res = Result('delay', 'Delayed senders', (
         'Senders pause behind each message (they sleep: on few processors a busy wait would take '
         'them from everybody). The paper\'s 100 us are six times what its senders take for a '
@@ -288,7 +288,7 @@ def copy(lab):
     ways = {'in place': {'mode': 'mapped'}, 'memcpy': {'mode': 'mapped', 'memcpy': True},
             'sendmsg': {'mode': 'copy'}, 'sendmmsg': {'mode': 'copy', 'batch': 16}}
     sizes = [8] if lab.quick else [2, 4, 8, 16]
-    rounds = 2 if lab.quick else 3
+    rounds = lab.rounds or (2 if lab.quick else 3)
     if lab.mode == 'copy':
         ways = {k: v for k, v in ways.items() if k.startswith('send')}
     first = next(iter(ways))
@@ -414,7 +414,7 @@ def share(lab):
 
 def share_raw(lab, res):
     sizes = [4, 16] if lab.quick else [2, 4, 8, 16]
-    rounds = 2 if lab.quick else 5
+    rounds = lab.rounds or (2 if lab.quick else 5)
     seconds = 1 if lab.quick else 3
     counts = (1000, 15000) if lab.quick else (1000, 30000)
     rows = []
@@ -445,7 +445,7 @@ def share_raw(lab, res):
 def share_link(lab, res):
     nodes = 3
     seconds = 5 if lab.quick else 20
-    rounds = 1 if lab.quick else 3
+    rounds = lab.rounds or (1 if lab.quick else 3)
     rates = [50, 25] if lab.quick else [200, 100, 50, 25]
     # full queues of a slow cable take longer than the usual time for an answer
     with lab.guests(nodes=nodes, mem='512M', modparam='ack_timeout=19') as c:
@@ -491,7 +491,7 @@ def latency(lab):
         'guest have (all). Without load: one message at a time from one sender. The yardstick '
         'is a write that the other side answers with a write, between the same guests.'))
     count = 300 if lab.quick else 3000
-    rounds = 2 if lab.quick else 5
+    rounds = lab.rounds or (2 if lab.quick else 5)
     rows = []
     waits = ['block', 'adaptive']
     found = {}

@@ -24,6 +24,7 @@ def parse():
                      help='what the guests run (default: uml)')
     top.add_argument('--mode', default='mapped', choices=['mapped', 'copy'],
                      help='how members send and receive, where a benchmark does not say')
+    top.add_argument('--rounds', type=int, metavar='N', help='take each figure N times')
     top.add_argument('--write', action='store_true',
                      help='write Documentation/benchmarks/NAME.{json,rst,svg}')
     top.add_argument('--out', metavar='DIR', help='write them there instead')
@@ -33,6 +34,7 @@ def parse():
 def command_of(args, name):
     words = ['scripts/bench', name]
     words += ['--quick'] if args.quick else []
+    words += ['--rounds', str(args.rounds)] if args.rounds else []
     words += ['--kernel', args.kernel] if args.kernel != 'uml' else []
     words += ['--mode', args.mode] if args.mode != 'mapped' else []
     return ' '.join(words)
@@ -40,7 +42,7 @@ def command_of(args, name):
 
 def one(args, name):
     began = time.monotonic()
-    lab = labs.Lab(args.kernel, args.quick, args.mode)
+    lab = labs.Lab(args.kernel, args.quick, args.mode, args.rounds)
     res = benchmarks.ALL[name](lab)
     res.keys['kernel'] = args.kernel
     res.keys['seconds'] = round(time.monotonic() - began)

@@ -94,10 +94,11 @@ class Marks:
 class Lab:
     """The guests of one benchmark, one cluster after the other."""
 
-    def __init__(self, kernel, quick, mode):
+    def __init__(self, kernel, quick, mode, rounds=None):
         self.kernel = kernel
         self.quick = quick
         self.mode = mode
+        self.rounds = rounds            # instead of a benchmark's own number
         self.boots = []                 # what was booted, for the record
         self.runs = []                  # every run of spindle-perf
         self.port = 7100
