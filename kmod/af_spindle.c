@@ -100,17 +100,25 @@ void sp_sockaddr_give(const struct sp_addr *addr, u32 scope_id, u32 rank,
 static int sp_release(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
+	struct sp_group *g;
 	struct sp_sock *ss;
 
 	if (!sk)
 		return 0;
 	ss = sp_sk(sk);
 	mutex_lock(&sp_ctl);
-	if (ss->local.group)
-		sp_group_detach(ss->local.group, &ss->local);
+	g = ss->local.group;
+	if (g) {
+		kref_get(&g->ref);
+		sp_group_detach(g, &ss->local);
+	}
 	if (ss->node)
 		sp_node_unuse(ss->node);
 	mutex_unlock(&sp_ctl);
+	/* The engine, which queues it, has lost the member. */
+	sp_detach_stop(&ss->local);
+	if (g)
+		sp_group_put(g);
 	sock_orphan(sk);
 	sock->sk = NULL;
 	sock_put(sk);
@@ -267,7 +275,7 @@ static int sp_rx_poll(const struct sp_sock *ss, struct sp_group *g)
 	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return 0;
 	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
-	    sp_rings_readable(&ss->local, g) :
+	    sp_rings_readable(&ss->local) :
 	    sp_rx_log(g, &cursor) || !list_empty(&ss->local.queue.messages))
 		return 1;
 	if (state == SP_VIEW_CLOSED)
@@ -634,7 +642,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	case SIOCSPINDLEKICK:
 		if (!g)
 			return -ENOTCONN;
-		if (sp_group_state(g) == SP_VIEW_ACTIVE)
+		if (sp_group_state(g) != SP_VIEW_FORMING)
 			sp_rings_kick(g, &ss->local);
 		return 0;
 	default:

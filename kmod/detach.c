@@ -12,7 +12,9 @@
 #include "af_spindle.h"
 #include "compat/compat.h"
 
-/* The engine does not wait long for one member's memory. */
+/* The engine waits for nobody's memory: its lock is everybody's. */
+#define SP_DETACH_NOW	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
+/* Nor does anybody wait long who fills up a queue beside other things. */
 #define SP_DETACH_QUICK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 /* A reader with nothing else to read tries harder. */
 #define SP_DETACH_HARD	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
@@ -42,7 +44,10 @@ static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 
 	if (!sp_detach_fits(local, log))
 		return false;
-	m = kvmalloc(struct_size(m, data, log->len), gfp);
+	if (gfpflags_allow_blocking(gfp))
+		m = kvmalloc(struct_size(m, data, log->len), gfp);
+	else
+		m = kmalloc(struct_size(m, data, log->len), gfp);
 	if (!m) {
 		atomic64_inc(&g->counters.detach_nomem);
 		return false;
@@ -88,6 +93,20 @@ static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
 	kvfree(m);
 }
 
+static void sp_detach_work(struct work_struct *work)
+{
+	struct sp_queue *q = container_of(work, struct sp_queue, fill);
+	struct sp_local *local = container_of(q, struct sp_local, queue);
+	struct sp_group *g = local->group;
+	bool moved;
+
+	mutex_lock(&q->lock);
+	moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
+	mutex_unlock(&q->lock);
+	if (moved)
+		sp_group_moved(g);
+}
+
 /**
  * sp_detach_init() - prepare a member's queue
  * @local: the member
@@ -96,6 +115,18 @@ void sp_detach_init(struct sp_local *local)
 {
 	mutex_init(&local->queue.lock);
 	INIT_LIST_HEAD(&local->queue.messages);
+	INIT_WORK(&local->queue.fill, sp_detach_work);
+}
+
+/**
+ * sp_detach_stop() - nothing fills a member's queue any more
+ * @local: the member; off its group's list, which is still there
+ *
+ * Context: may sleep; no lock is held.
+ */
+void sp_detach_stop(struct sp_local *local)
+{
+	cancel_work_sync(&local->queue.fill);
 }
 
 /**
@@ -154,7 +185,10 @@ int sp_detach_set(struct sock *sk, bool on)
  * sp_detach_all() - fill the queues of all detached members of this node
  * @g: the group; something was published
  *
- * Context: the engine's lock is held, may sleep.
+ * What cannot be done at once, for want of memory or because the reader is at
+ * it, is left to a work: groups of others wait for the engine's lock.
+ *
+ * Context: the engine's lock is held.
  */
 void sp_detach_all(struct sp_group *g)
 {
@@ -162,11 +196,20 @@ void sp_detach_all(struct sp_group *g)
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		struct sp_queue *q = &local->queue;
+		const struct sp_log *log;
+		u64 cursor;
 
-		if (!READ_ONCE(q->on))
+		if (!READ_ONCE(q->on) || READ_ONCE(local->deaf))
 			continue;
-		mutex_lock(&q->lock);
-		sp_detach_fill(g, local, SP_DETACH_QUICK);
+		if (!mutex_trylock(&q->lock)) {
+			queue_work(system_unbound_wq, &q->fill);
+			continue;
+		}
+		sp_detach_fill(g, local, SP_DETACH_NOW);
+		cursor = local->cursor;
+		log = sp_rx_log(g, &cursor);
+		if (log && sp_detach_fits(local, log))
+			queue_work(system_unbound_wq, &q->fill);
 		mutex_unlock(&q->lock);
 	}
 }

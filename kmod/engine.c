@@ -102,7 +102,6 @@ static bool sp_engine_pass(struct sp_group *g)
 		smp_store_release(&g->published, g->core.order.published);
 		WRITE_ONCE(g->counters.delivered, g->core.order.messages);
 		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
-		sp_detach_all(g);
 	}
 	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
 	blocks = sp_core_may_block(&g->core);
@@ -110,6 +109,8 @@ static bool sp_engine_pass(struct sp_group *g)
 	if (did & (SP_DID_DELIVER | SP_DID_FREE))
 		sp_group_wake_members(g, did & SP_DID_DELIVER,
 				      did & SP_DID_FREE);
+	if (did & SP_DID_DELIVER)
+		sp_detach_all(g);
 	/*
 	 * The end. Members may leave from now on, so the peers must have been
 	 * told that all was received here.
@@ -301,8 +302,9 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
  * @g: the group, which a program has given something to send
  *
  * What was sent to a group that slept is on its way before the thread has got
- * a processor. If that is at work it will not be long. Context: process, may
- * sleep.
+ * a processor. Only while the thread has nothing to do: a program that loses
+ * its processor in here would hold up everybody's groups. Context: process,
+ * may sleep.
  */
 void sp_engine_run(struct sp_group *g)
 {
@@ -318,12 +320,16 @@ void sp_engine_run(struct sp_group *g)
 	if (!engine)
 		return;
 	if (mutex_trylock(&engine->lock)) {
-		if (READ_ONCE(g->engaged) && !sp_engine_pass(g))
+		if (READ_ONCE(g->engaged) && list_empty(&engine->awake) &&
+		    !sp_engine_pass(g))
 			sp_engine_drop(engine, g);
+		/* All that follows is the thread's, from before we let go. */
+		if (atomic_read(&g->kick) || g->core.doze.state != SP_ASLEEP)
+			sp_engine_kick(engine, g);
 		mutex_unlock(&engine->lock);
+	} else {
+		sp_engine_kick(engine, g);
 	}
-	/* All that follows is the thread's. */
-	sp_engine_kick(engine, g);
 	kref_put(&engine->ref, sp_engine_free);
 }
 

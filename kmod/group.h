@@ -81,12 +81,15 @@ struct sp_detached {
  * @reading: the one that a reader copies
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
+ * @fill: fills it where that may take long. Queued by the engine while the
+ *	member is on the group's list
  */
 struct sp_queue {
 	struct mutex lock;
 	struct list_head messages;
 	struct sp_detached *reading;
 	bool on;
+	struct work_struct fill;
 };
 
 /**
@@ -340,12 +343,13 @@ bool sp_rings_missed(const struct sp_group *g);
 void sp_rings_tell(struct sp_group *g, bool blocks);
 void sp_rings_kick(struct sp_group *g, struct sp_local *local);
 void sp_rings_state(const struct sp_group *g, struct sp_local *local);
-bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g);
+bool sp_rings_readable(const struct sp_local *local);
 bool sp_rings_writable(const struct sp_local *local);
 void sp_rings_free(struct sp_rings *r);
 
 /* detach.c */
 void sp_detach_init(struct sp_local *local);
+void sp_detach_stop(struct sp_local *local);
 void sp_detach_exit(struct sp_local *local);
 int sp_detach_set(struct sock *sk, bool on);
 void sp_detach_all(struct sp_group *g);

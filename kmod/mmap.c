@@ -234,7 +234,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 
 /**
  * sp_rings_kick() - a program says that it was asked for a wake-up
- * @g: the group, active
+ * @g: the group, its view installed
  * @local: its member
  *
  * Until the engine has looked the program need not say it again. It sets the
@@ -275,13 +275,14 @@ void sp_rings_state(const struct sp_group *g, struct sp_local *local)
 /**
  * sp_rings_readable() - poll(): is there anything the program has not seen
  * @local: a member that receives by deliveries
- * @g: its group
  *
  * Return: true when there is.
  */
-bool sp_rings_readable(const struct sp_local *local, const struct sp_group *g)
+bool sp_rings_readable(const struct sp_local *local)
 {
-	return READ_ONCE(g->published) != READ_ONCE(local->rings->user->rx_seen);
+	const struct sp_rings *r = local->rings;
+
+	return READ_ONCE(r->status->published) != READ_ONCE(r->user->rx_seen);
 }
 
 /**
@@ -430,6 +431,9 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 		ret = -EBUSY;
 	else
 		sp_rings_begin(g, &ss->local, r);
+	/* Who waits to send or receive by a call is told that it is over. */
+	if (!ret)
+		ss->sk.sk_state_change(&ss->sk);
 	if (engine)
 		mutex_unlock(&engine->lock);
 	mutex_unlock(&sp_ctl);

@@ -188,6 +188,8 @@ void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
 	gp = sp_smc_peer(link, READ_ONCE(wake->handle));
 	if (gp) {
 		atomic_inc(&gp->asks);
+		/* The pass that takes the kick sees it: sp_engine_asked(). */
+		smp_mb__after_atomic();
 		atomic64_inc(&gp->g->counters.wakes_received);
 		sp_group_kick(gp->g);
 	}

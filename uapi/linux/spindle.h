@@ -218,7 +218,8 @@ struct spindle_msg_info {
  *                             at tx_tail and        or rx_released
  *                             rx_released
  *
- * The kernel believes nothing it reads there: what it cannot use harms the
+ * Each word of 64 bits is loaded and stored in one access; a 32-bit program
+ * must see to that. The kernel believes nothing it reads there: what it cannot use harms the
  * program that wrote it and nobody else.
  */
 #define SPINDLE_MAP_TX		(1 << 0)	/* send by submissions */
