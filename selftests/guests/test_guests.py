@@ -94,7 +94,7 @@ class SharedGuest:
     def up(self):
         if self.cluster is None:
             self.boots += 1
-            cluster = Cluster(kernel=KERNEL, nodes=1, addrs=ADDRS, module=True, timeout=3000,
+            cluster = Cluster(kernel=KERNEL, nodes=1, addrs=ADDRS, module=True, timeout=3000, mem='1G',
                               modparam=f'doorbell={self.doorbell}')
             cluster.open()
             self.cluster = cluster
