@@ -407,6 +407,9 @@ def share(lab):
         'peers, in per cent of its cable\'s rate.'))
     share_raw(lab, res)
     share_link(lab, res)
+    for title, _, rows in res.tables:
+        res.plots.append((title, 'what', '% of the yardstick', {
+            '': [(row[0], row[2]) for row in rows]}, False))
     res.paper = [('share of the link, up to 16 senders, 10 KB', '77.6 %',
                   f'{res.keys["link_pct"]} %')]
     return res
