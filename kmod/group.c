@@ -16,7 +16,6 @@
 #include "observe/observe.h"
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
-#define SP_REAP_TRIES	1000	/* before a link whose peer says no bye is broken */
 
 /* What peers call (group, themselves): see struct sp_msg_row. */
 DEFINE_XARRAY_ALLOC1(sp_handles);
@@ -354,7 +353,7 @@ static void sp_group_linger(struct work_struct *work)
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
-	if (!done && ++g->lingered == SP_REAP_TRIES) {
+	if (!done && ++g->lingered == sp_suspect_ms / SP_REAP_MS) {
 		for (i = 0; g->peers && i < g->view.nnodes; i++) {
 			struct sp_link *link = g->peers[i].user.link;
 

@@ -22,6 +22,10 @@ unsigned int sp_ack_timeout = 16;
 module_param_named(ack_timeout, sp_ack_timeout, uint, 0444);
 MODULE_PARM_DESC(ack_timeout, "Time before an unacknowledged packet is sent again: 4.096 us * 2^N, N from 8 to 24");
 
+unsigned int sp_suspect_ms = 5000;
+module_param_named(suspect_ms, sp_suspect_ms, uint, 0444);
+MODULE_PARM_DESC(suspect_ms, "Milliseconds without an answer of a node before it counts as lost, 50 to 600000");
+
 unsigned int sp_spin = 40;
 module_param_named(spin, sp_spin, uint, 0644);
 MODULE_PARM_DESC(spin, "Passes without news before an engine goes to sleep on a group, 1 to 1000000; for groups made afterwards");
@@ -57,6 +61,10 @@ static int sp_params_check(void)
 	}
 	if (!sp_port || sp_ack_timeout < 8 || sp_ack_timeout > 24) {
 		pr_err("spindle: port must not be 0, ack_timeout be 8 to 24\n");
+		return -EINVAL;
+	}
+	if (sp_suspect_ms < 50 || sp_suspect_ms > 600000) {
+		pr_err("spindle: suspect_ms must be 50 to 600000\n");
 		return -EINVAL;
 	}
 	sp_spin = clamp(sp_spin, 1U, 1000000U);

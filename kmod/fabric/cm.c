@@ -110,8 +110,11 @@ static void sp_conn_param(const struct sp_hello *hello,
 	memset(param, 0, sizeof(*param));
 	param->private_data = hello;
 	param->private_data_len = sizeof(*hello);
-	/* soft-RoCE takes 7 as for ever. */
-	param->retry_count = 6;
+	/*
+	 * The most there is. An adapter gives up after eight tries; soft-RoCE
+	 * takes 7 as for ever, and sp_link_beat() gives up.
+	 */
+	param->retry_count = 7;
 	param->rnr_retry_count = 7;
 }
 
@@ -344,7 +347,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		goto out;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ret = rdma_resolve_route(id, 2000);
+		ret = rdma_resolve_route(id, SP_RESOLVE_MS);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = sp_link_open(link);

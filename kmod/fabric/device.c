@@ -11,6 +11,8 @@
 #include "../observe/observe.h"
 #include "fabric.h"
 
+#define SP_FAREWELL_MS	10000	/* what a node says last has so long to arrive, or suspect_ms */
+
 /* The control plane's lock: see fabric.h and Documentation/locking.rst. */
 DEFINE_MUTEX(sp_ctl);
 struct workqueue_struct *sp_wq;
@@ -199,7 +201,7 @@ static void sp_node_destroy(struct work_struct *work)
 	struct sp_node *node = container_of(work, struct sp_node, destroy);
 	struct rdma_cm_id *listener;
 	struct sp_link *link;
-	int tries = 1000;
+	u32 tries = min_t(u32, sp_suspect_ms, SP_FAREWELL_MS);
 
 	mutex_lock(&sp_ctl);
 	listener = node->listener;

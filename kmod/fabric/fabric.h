@@ -30,6 +30,7 @@
 #define SP_RQ_DEPTH	64	/* receives of one link */
 #define SP_WR_SGES	8
 #define SP_SLOT_BYTES	SP_MSG_MAX
+#define SP_RESOLVE_MS	5000	/* finding a peer on the network takes no longer */
 
 /* More than a page in one piece: may fail, then quietly. */
 #define SP_GFP_LARGE	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
@@ -217,7 +218,8 @@ struct sp_recv {
  * @fail_what: the same in words, a constant
  * @stop: takes it apart
  * @beat: heartbeat, and the bound on connecting
- * @beaten: @completed at the last beat
+ * @beaten: @completed at the last beat; of @beat alone
+ * @silent: beats in a row at which nothing in flight had completed; of @beat alone
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -266,6 +268,8 @@ struct sp_link {
 	const char *fail_what;
 	struct work_struct stop;
 	struct delayed_work beat;
+	u64 beaten;
+	u32 silent;
 	u64 writes;
 	u64 posts;
 };
@@ -384,6 +388,7 @@ void sp_mr_revoke(struct ib_mr *mr);
 /* Parameters, main.c */
 extern unsigned short sp_port;
 extern unsigned int sp_ack_timeout;
+extern unsigned int sp_suspect_ms;
 extern char *sp_doorbell;
 
 #define SP_CHUNK_SHIFT	16	/* rings begin at multiples of this in a slab */

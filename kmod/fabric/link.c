@@ -7,15 +7,21 @@
 
 #include "fabric.h"
 
-#define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight */
+#define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight, at most */
+#define SP_BEATS	8	/* heartbeats within suspect_ms, unless it is very short */
 #define SP_OUT_MAX	1024	/* control messages that wait for room */
-#define SP_CONNECT_MS	10000	/* a connection takes no longer than this */
+#define SP_CONNECT_MS	10000	/* a connection takes no longer than this, or suspect_ms */
 
 static void sp_link_rx(struct work_struct *work);
 static void sp_link_start(struct work_struct *work);
 static void sp_link_fail(struct work_struct *work);
 static void sp_link_stop(struct work_struct *work);
 static void sp_link_beat(struct work_struct *work);
+
+static u32 sp_beat_ms(void)
+{
+	return clamp_t(u32, sp_suspect_ms / SP_BEATS, 10, SP_BEAT_MS);
+}
 
 /**
  * sp_link_alloc() - make a link that is not connected yet
@@ -55,7 +61,9 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
 	list_add_tail(&link->on_node, &node->links);
 	atomic_inc(&node->sdev->objects);
-	queue_delayed_work(sp_wq, &link->beat, msecs_to_jiffies(SP_CONNECT_MS));
+	queue_delayed_work(sp_wq, &link->beat,
+			   msecs_to_jiffies(max_t(u32, SP_CONNECT_MS,
+						  sp_suspect_ms)));
 	return link;
 }
 
@@ -115,7 +123,7 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 	link->state = state;
 	if (state == SP_LINK_UP) {
 		mod_delayed_work(sp_wq, &link->beat,
-				 msecs_to_jiffies(SP_BEAT_MS));
+				 msecs_to_jiffies(sp_beat_ms()));
 		/* A user that is told may take itself and others off the list. */
 		while ((user = sp_link_untold(link))) {
 			user->told = true;
@@ -291,7 +299,8 @@ static void sp_link_start(struct work_struct *work)
 	if (ret)
 		goto fail;
 	sp_addr_to_sockaddr(&link->peer, node->scope_id, sp_port, &dst);
-	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst, 2000);
+	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst,
+				SP_RESOLVE_MS);
 	if (!ret)
 		goto out;
 fail:
@@ -513,6 +522,27 @@ static void sp_link_rx(struct work_struct *work)
 	mutex_unlock(&sp_ctl);
 }
 
+/*
+ * Does the peer answer? Whatever is in flight asks as a heartbeat does, and
+ * any completion is an answer. Silence is counted in beats: a host that was
+ * away itself, or is short of processors, has counted fewer of them, and does
+ * not take its own absence for the peer's.
+ */
+static void sp_link_listen(struct sp_link *link)
+{
+	u64 completed = sp_post_completed(link);
+
+	if (READ_ONCE(link->built) == completed) {
+		link->silent = 0;
+		sp_post_beat(link);
+	} else if (completed != link->beaten) {
+		link->silent = 0;
+	} else if (++link->silent * sp_beat_ms() >= sp_suspect_ms) {
+		sp_link_break(link, -EHOSTDOWN, "no answer within suspect_ms");
+	}
+	link->beaten = completed;
+}
+
 /* Heartbeat of a link that is up; the end of the patience with one that is not. */
 static void sp_link_beat(struct work_struct *work)
 {
@@ -523,12 +553,10 @@ static void sp_link_beat(struct work_struct *work)
 	if (link->state == SP_LINK_CONNECTING) {
 		sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
 	} else if (link->state == SP_LINK_UP) {
-		/* What is in flight finds a dead peer as well as a beat does. */
-		if (link->built == sp_post_completed(link))
-			sp_post_beat(link);
+		sp_link_listen(link);
 		sp_link_owes(link);
 		queue_delayed_work(sp_wq, &link->beat,
-				   msecs_to_jiffies(SP_BEAT_MS));
+				   msecs_to_jiffies(sp_beat_ms()));
 	}
 	mutex_unlock(&sp_ctl);
 }
