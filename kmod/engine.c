@@ -365,6 +365,31 @@ void sp_engine_stir(struct sp_engine *engine)
 }
 
 /**
+ * sp_engine_busy() - will there be a pass over a group, whoever does nothing
+ * @engine: the engine
+ * @g: the group, in any state
+ *
+ * Context: the engine's lock is held, so no pass is run just now.
+ *
+ * Return: false when a member or a peer must do something first.
+ */
+bool sp_engine_busy(struct sp_engine *engine, struct sp_group *g)
+{
+	struct sp_local *local;
+	bool busy;
+
+	lockdep_assert_held(&engine->lock);
+	/* Before the lists: whoever fills a queue kicks last. */
+	busy = work_busy(&g->event);
+	list_for_each_entry(local, &g->locals, on_group)
+		busy |= work_busy(&local->queue.fill);
+	spin_lock_bh(&engine->kick_lock);
+	busy |= !list_empty(&g->on_engine) || !list_empty(&g->on_kicked);
+	spin_unlock_bh(&engine->kick_lock);
+	return busy;
+}
+
+/**
  * sp_engine_peer_gone() - a peer of a group has left it in good order
  * @engine: the engine
  * @g: the group, active

@@ -174,7 +174,10 @@ struct sp_joiner {
 	bool told;	/* who the members are */
 };
 
-/* One value a file in sysfs; each is written by one thread at a time. */
+/*
+ * One value a file in sysfs, the last two in debugfs; each is written by one
+ * thread at a time.
+ */
 struct sp_counters {
 	u64 delivered;
 	u64 delivered_bytes;
@@ -188,6 +191,8 @@ struct sp_counters {
 	u64 naps;
 	atomic64_t copied_bytes;
 	atomic64_t detach_nomem;
+	atomic64_t receives;
+	u64 looks;
 };
 
 /**

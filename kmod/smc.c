@@ -138,6 +138,13 @@ static struct sp_gpeer *sp_smc_peer(struct sp_link *link, u32 handle)
 	return gp && READ_ONCE(gp->user.link) == link ? gp : NULL;
 }
 
+/* A send of a peer has come, and what follows from it is on the way. */
+static void sp_smc_count(struct sp_group *g)
+{
+	/* Behind the kick: sp_activity_show() sees that, when it sees this. */
+	atomic64_fetch_inc_release(&g->counters.receives);
+}
+
 /**
  * sp_group_row() - a row came by SEND: put it where it would have been written
  * @link: from the peer of this link
@@ -169,6 +176,7 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 		WRITE_ONCE(to[i].check, row->cells[2 * i + 1]);
 	}
 	sp_group_kick(gp->g);
+	sp_smc_count(gp->g);
 out:
 	rcu_read_unlock();
 }
@@ -192,6 +200,7 @@ void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
 		smp_mb__after_atomic();
 		atomic64_inc(&gp->g->counters.wakes_received);
 		sp_group_kick(gp->g);
+		sp_smc_count(gp->g);
 	}
 	rcu_read_unlock();
 }

@@ -6,8 +6,16 @@
  *   sst       the shared state table as this node sees it
  *   optimise  which of the paper's optimisations are on
  *   batches   how many messages each stage takes at once
+ *   activity  what goes on for the group on this node, for who waits for quiet
  *
- * The last two are described in Documentation/protocol.rst.
+ * optimise and batches are described in Documentation/protocol.rst.
+ *
+ * activity begins with "busy": there is or will be a pass; "watching": there
+ * will be none, but looks for who is slow; or "quiet": neither, until a member
+ * does something or a peer's message comes. Behind it, of the same moment:
+ * passes, sends, what came of peers' sends, and looks. A group is at rest when
+ * no node of it is busy, twice, with the same passes, and, the second time, as
+ * much was received on all nodes as was sent: then nothing is under way.
  */
 #include <linux/debugfs.h>
 #include <linux/math64.h>
@@ -246,12 +254,36 @@ static const struct file_operations sp_batches_fops = {
 	.release = single_release,
 };
 
+static int sp_activity_show(struct seq_file *m, void *data)
+{
+	struct sp_group *g = m->private;
+	/* It ends after the file has gone. */
+	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
+	const struct sp_counters *n = &g->counters;
+	const char *what = "quiet";
+	u64 receives;
+
+	mutex_lock(&engine->lock);
+	/* Pairs with sp_smc_count(): whom that has kicked is busy. */
+	receives = atomic64_read_acquire(&n->receives);
+	if (sp_engine_busy(engine, g))
+		what = "busy";
+	else if (sp_slow_watches(g))
+		what = "watching";
+	seq_printf(m, "%s passes %llu sends %llu receives %llu looks %llu\n",
+		   what, n->passes, n->sends, receives, n->looks);
+	mutex_unlock(&engine->lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(sp_activity);
+
 void sp_debugfs_group_add(struct sp_group *g)
 {
 	g->dir = debugfs_create_dir(g->name, g->node->dir);
 	debugfs_create_file("sst", 0400, g->dir, g, &sp_sst_fops);
 	debugfs_create_file("optimise", 0600, g->dir, g, &sp_optimise_fops);
 	debugfs_create_file("batches", 0600, g->dir, g, &sp_batches_fops);
+	debugfs_create_file("activity", 0400, g->dir, g, &sp_activity_fops);
 }
 
 void sp_debugfs_group_del(struct sp_group *g)

@@ -414,6 +414,7 @@ static void sp_slow_look(struct work_struct *work)
 
 	mutex_lock(&engine->lock);
 	mutex_lock(&slow->lock);
+	WRITE_ONCE(slow->g->counters.looks, slow->g->counters.looks + 1);
 	if (slow->stopped || slow->g->closing || !sp_slow_ms())
 		sp_slow_clear(slow);
 	else if (sp_slow_judge(slow))
@@ -530,6 +531,22 @@ void sp_slow_exit(struct sp_group *g)
 		return;
 	mutex_destroy(&g->slow->lock);
 	kvfree(g->slow);
+}
+
+/**
+ * sp_slow_watches() - will there be a look, whoever does nothing
+ * @g: the group, in any state
+ *
+ * Context: the engine's lock is held, so no look queues the next just now.
+ *
+ * Return: false when who is slow stays as it is until there is a pass.
+ */
+bool sp_slow_watches(struct sp_group *g)
+{
+	/* Pairs with sp_slow_init(). */
+	struct sp_slow *slow = smp_load_acquire(&g->slow);
+
+	return slow && work_busy(&slow->look.work);
 }
 
 /**
