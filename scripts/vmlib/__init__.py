@@ -2,6 +2,7 @@
 """The harness that runs Spindle in guests; README.md is its manual."""
 
 from .base import Error, GuestDied, KernelComplaint, Timeout
-from .cluster import Cluster, Process, Result
+from .cluster import PATIENT, Cluster, Process, Result
 
-__all__ = ['Cluster', 'Process', 'Result', 'Error', 'GuestDied', 'KernelComplaint', 'Timeout']
+__all__ = ['PATIENT', 'Cluster', 'Process', 'Result', 'Error', 'GuestDied', 'KernelComplaint',
+           'Timeout']

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 
 from . import base, complaints, guests, kernels
 from .base import Error, GuestDied, KernelComplaint, Timeout, helper, runs_dir, say
@@ -25,8 +26,18 @@ UNITS = {
 }
 
 
+# Parameters of the module with which no node is taken for lost because the host is busy.
+PATIENT = 'suspect_ms=600000'
+
 # for each of the steps that end a run, on all nodes together
 STEP_SECONDS = 45
+
+# Seconds for one guest to boot, insert the module and take commands, with two idle processors
+# of 2026; the other kernels' are emulated. How much longer it takes is how slow a guest is.
+BOOT_SECONDS = {'uml': 0.6, 'uml-debug': 2, 'debug': 15}
+BOOT_SECONDS_EMULATED = 6
+# A bound is there to end what hangs, and the load may come after the boot.
+SLACK = 5
 
 
 def quantity(kind, value):
@@ -81,12 +92,16 @@ class Process:
         return self.status is None and self._lost is None
 
     def wait(self, timeout=60):
-        """The exit status; Timeout, or GuestDied when the guest went away under it."""
+        """The exit status; Timeout, or GuestDied when the guest went away under it.
+
+        Timeouts are for an idle host: they are multiplied by the cluster's patience.
+        """
         self.wait_for(lambda: False, timeout, 'end')
         return self.status
 
     def wait_for(self, condition, timeout=60, what='show what was waited for'):
         """Wait until condition() holds (true) or the command ended (false)."""
+        timeout = min(timeout * self._cluster.patience, self._cluster.left())
         with self._cluster.changed:
             ok = self._cluster.changed.wait_for(lambda: condition() or not self.running, timeout)
         if condition():
@@ -94,7 +109,7 @@ class Process:
         if self._lost:
             raise GuestDied(f'node {self.node} is gone ({self._lost})')
         if not ok:
-            raise Timeout(f'the command on node {self.node} did not {what} in {timeout} s; '
+            raise Timeout(f'the command on node {self.node} did not {what} in {timeout:.1f} s; '
                           f'its output: {self.stdout[-2000:]}{self.stderr[-2000:]}')
         return False
 
@@ -129,9 +144,11 @@ class Process:
 class Cluster:
     """N guests and their switch; see README.md for the arguments."""
 
+    all = weakref.WeakSet()             # for those who keep the logs of what failed
+
     def __init__(self, kernel='uml', nodes=1, addrs=1, smp=None, module=None, modparam='',
                  kunit=False, append='', mem=None, seed=1, rate=None, delay=None, loss=None,
-                 out=None, show=(), allow=(), leaks=None, timeout=300, quiet=True):
+                 out=None, show=(), allow=(), leaks=None, timeout=3600, quiet=True):
         if not 1 <= nodes <= 64 or not 1 <= addrs <= 250:
             raise Error('1 to 64 nodes, and 1 to 250 addresses each')
         self.kernel = kernels.ensure(kernel)
@@ -166,6 +183,7 @@ class Cluster:
         self.out = None
         self.initramfs = None
         self.boot_time = None
+        self.patience = SLACK
         self._numbers = 0
         self._life = None
         self._switch = None
@@ -176,7 +194,8 @@ class Cluster:
         self._control = None
         self._stop = False
         self._checked = {}
-        self._complained = False
+        self._last_logs = None          # once it is closed
+        Cluster.all.add(self)
 
     # life
 
@@ -211,8 +230,14 @@ class Cluster:
             self.close()
             raise
         self.boot_time = time.monotonic() - start
+        self.patience = SLACK * max(1, self.boot_time / self._boot_seconds())
         if not self.quiet:
             say(f'{self.nodes} x {self.kernel.name} up in {self.boot_time:.1f} s (id {self.id})')
+
+    def _boot_seconds(self):
+        """What the boot takes on an idle host."""
+        one = BOOT_SECONDS.get(self.kernel.name, BOOT_SECONDS_EMULATED)
+        return one * max(1, self.nodes / 2)
 
     def _prepare(self):
         os.makedirs(runs_dir(), mode=0o700, exist_ok=True)
@@ -245,7 +270,7 @@ class Cluster:
                 [helper('switch'), str(its.fileno()), str(self.seed), *map(str, ports)],
                 life, [its.fileno(), *ports], os.path.join(self.dir, 'switch.log'), self.dir)
             self._switch = mine
-            self._switch.settimeout(10)
+            self._switch.settimeout(60 * SLACK)
             self._first_links()
             self._start_thread()
             for guest, (port, wire) in zip(self.guests, pairs):
@@ -269,15 +294,16 @@ class Cluster:
                 for b in range(a + 1, self.nodes):
                     self.link(a, b, **wire)
 
-    def _left(self):
+    def left(self):
+        """Seconds of its life."""
         return max(0, self.end - time.monotonic())
 
     def _wait_ready(self):
-        bound = 60 if self.kernel.uml else 120
+        bound = SLACK * (60 if self.kernel.uml else 120)
         with self.changed:
             self.changed.wait_for(
                 lambda: any(g.dead or g.failed for g in self.guests) or
-                all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self._left()))
+                all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self.left()))
         for guest in self.guests:
             why = guest.failed or guest.dead or (None if guest.ready else 'no answer in time')
             if why:
@@ -287,7 +313,7 @@ class Cluster:
     def _insert_module(self):
         argv = ['insmod', self.module, *shlex.split(self.modparam)]
         for p in [self.start(guest.rank, argv) for guest in self.guests]:
-            if p.wait(min(60, self._left())):
+            if p.wait(60):
                 tail = '\n'.join(self.guests[p.node].log_text().splitlines()[-25:])
                 raise Error(f'node {p.node}: insmod: {p.stderr.strip()}\n{tail}')
 
@@ -299,7 +325,9 @@ class Cluster:
                     shutil.copy(guest.log, self.keep)
         self._stop = True
         if self._thread:
-            self._wake.send(b'x')
+            # it may have ended by itself
+            with contextlib.suppress(OSError):
+                self._wake.send(b'x')
             self._thread.join(10)
             self._thread = None
         for guest in self.guests:
@@ -310,7 +338,7 @@ class Cluster:
             self._life = None
         for keeper in [g.keeper for g in self.guests] + [self._switch_keeper]:
             if keeper:
-                keeper.wait(20)
+                keeper.wait(20 * SLACK)
         for sock in [self._switch, self._control, self._wake, *(g.channel for g in self.guests)]:
             if sock:
                 sock.close()
@@ -319,6 +347,7 @@ class Cluster:
             guest.dead = guest.dead or 'the cluster was closed'
             guest.channel = None
         if self.dir:
+            self._last_logs = self.logs()
             base.remove_tree(self.dir)
             with contextlib.suppress(OSError):
                 os.rmdir(runs_dir())
@@ -372,6 +401,8 @@ class Cluster:
         p = guest.commands.get(number)
         if kind == guests.READY:
             guest.ready = True
+        elif kind == guests.TAKEN:
+            guest.took(int.from_bytes(payload, 'little'))
         elif kind == guests.FAILED:
             guest.failed = payload.decode(errors='replace')
         elif kind in (guests.STDOUT, guests.STDERR) and p:
@@ -382,6 +413,7 @@ class Cluster:
     def _bury(self, guest):
         guest.dead = 'killed' if guest.killed else 'its kernel ended'
         guest.paused = False
+        guest.took(0)
         for p in guest.commands.values():
             if p.running:
                 p._end(lost=guest.dead)
@@ -425,7 +457,7 @@ class Cluster:
         """Run a command to its end; a Result. With check a status other than 0 is an Error."""
         p = self.start(node, command, env, cwd)
         try:
-            p.wait(min(timeout, self._left()))
+            p.wait(timeout)
         except Timeout:
             with contextlib.suppress(GuestDied):
                 p.signal(signal.SIGKILL)
@@ -489,8 +521,9 @@ class Cluster:
             return
         guest.killed = True
         guests.signal_pid(guest.pid, signal.SIGKILL)
+        self._tell_switch(f'port {node} stalled=1')
         with self.changed:
-            if not self.changed.wait_for(lambda: guest.dead, 20):
+            if not self.changed.wait_for(lambda: guest.dead, 20 * self.patience):
                 raise Timeout(f'node {node} did not end')
 
     def pause(self, node):
@@ -517,6 +550,12 @@ class Cluster:
     def log(self, node):
         """The kernel log of a node so far."""
         return self.guests[node].log_text()
+
+    def logs(self):
+        """The kernel logs of all nodes so far, also after the end."""
+        if self._last_logs is None:
+            return [g.log_text() if g.log and os.path.exists(g.log) else '' for g in self.guests]
+        return self._last_logs
 
     def check_logs(self):
         """Raise KernelComplaint for what the kernels said since the last look."""
@@ -547,12 +586,11 @@ class Cluster:
                 self.resume(guest.rank)
         last = self._end_commands(alive)
         for what, command in self._last_steps():
-            bound = time.monotonic() + STEP_SECONDS
             for p in [self._try_start(g.rank, command) for g in alive if not g.dead]:
                 if p is None:
                     continue
                 try:
-                    if p.wait(max(0.1, bound - time.monotonic())):
+                    if p.wait(STEP_SECONDS):
                         problems.append(f'node {p.node}: {what}: {p.stdout}{p.stderr}'.strip())
                 except (Timeout, GuestDied) as e:
                     problems.append(f'node {p.node}: {what}: {e}')
@@ -578,34 +616,34 @@ class Cluster:
         for guest in alive:
             with contextlib.suppress(GuestDied):
                 guest.send(guests.SIGNAL, 0, guests.signal_payload(signal.SIGKILL))
-        bound = time.monotonic() + 10
         for p in running:
             with contextlib.suppress(GuestDied, Timeout):
-                p.wait(max(0.1, bound - time.monotonic()))
+                p.wait(10)
         return max([p.end_time for g in alive for p in g.commands.values() if p.end_time] or [0])
 
     def _last_steps(self):
+        hung = int(30 * self.patience)
         if self.module:
-            yield 'the module leaves', 'test ! -d /sys/module/spindle || timeout -s KILL 30 rmmod spindle'
+            yield 'the module leaves', f'test ! -d /sys/module/spindle || timeout -s KILL {hung} rmmod spindle'
         # what still holds the device shows here
         yield ('the RDMA device leaves',
-               'test ! -d /sys/class/infiniband/rxe0 || timeout -s KILL 30 rdma link delete rxe0')
+               'test ! -d /sys/class/infiniband/rxe0 || '
+               f'timeout -s KILL {hung} rdma link delete rxe0')
         if self.kernel.debug:
             yield ('lockdep turned itself off', "awk '/debug_locks:/ && $2 == 0 { exit 1 }' "
                    '/proc/lockdep_stats')
 
     def _scan_leaks(self, alive, last):
         # kmemleak does not report what is younger than five seconds
-        time.sleep(max(0, min(last + 5.3 - time.monotonic(), self._left())))
+        time.sleep(max(0, min(last + 5.3 - time.monotonic(), self.left())))
         problems = []
-        bound = time.monotonic() + 4 * STEP_SECONDS
         scan = ('cd /sys/kernel/debug && echo scan > kmemleak && echo scan > kmemleak && '
                 'cat kmemleak')
         for p in [self._try_start(g.rank, scan) for g in alive if not g.dead]:
             if p is None:
                 continue
             try:
-                if p.wait(max(0.1, bound - time.monotonic())) or p.stdout:
+                if p.wait(4 * STEP_SECONDS) or p.stdout:
                     problems.append(f'node {p.node}: kmemleak: {p.stdout[:6000]}{p.stderr}')
             except (Timeout, GuestDied) as e:
                 problems.append(f'node {p.node}: kmemleak: {e}')
@@ -615,7 +653,7 @@ class Cluster:
 
     def _serve(self, asker):
         with asker, contextlib.suppress(OSError):
-            asker.settimeout(10)
+            asker.settimeout(10 * SLACK)
             with asker.makefile('rw') as f:
                 try:
                     reply = {'ok': self._do(json.loads(f.readline()))}

@@ -10,7 +10,7 @@
  *   link A B KEY=VALUE...	what frames from A to B meet: cut=0|1,
  *				rate=BITS/S (0: any), delay=NS, loss=PPM
  *   port A KEY=VALUE...	A's own cable: rate=BITS/S in each direction,
- *				stalled=0|1 (the guest is known not to read)
+ *				stalled=0|1 (the guest is stopped, or gone)
  *   stats			frames, bytes and drops for each pair
  *
  * and one line of answer to each. It ends when CONTROL does.
@@ -18,8 +18,9 @@
  * A lost packet costs soft-RoCE a retransmission timeout, so congestion alone
  * loses nothing: while a queue towards some destination is full, the switch
  * does not read from the source, and the source's own queue discipline holds.
- * A destination that takes nothing for STALL_NS would stop everybody that way;
- * from then on its frames are dropped until it reads again.
+ * A guest that does not run would stop everybody that way: while its port is
+ * said to be stalled, what is too much for its queue is dropped. A guest that
+ * is only slow is waited for, however long it takes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +45,6 @@
 #define QUEUE_FLYING	16384	/* frames on the wire: rate x delay */
 #define BACKLOG_NS	3000000	/* how far a throttled wire may be booked ahead */
 #define BURST_NS	200000	/* slack of the pacing: timers are not exact */
-#define STALL_NS	500000000ULL
 #define SOCKET_BUFFER	(1 << 20)
 
 struct frame {
@@ -77,7 +77,6 @@ struct port {
 	bool open, reading, writable, stalled;
 	uint64_t rate;
 	uint64_t out_busy, in_busy;	/* the cable, from and to the node */
-	uint64_t blocked_since;
 	uint32_t events;		/* what epoll watches now */
 	uint32_t held;
 	uint32_t next_src;		/* round robin */
@@ -372,17 +371,8 @@ static uint64_t transmit(int dst, uint64_t now)
 		}
 		if (sent < n) {
 			p->writable = false;
-			p->blocked_since = now;
-			next = now + STALL_NS;
-		} else {
-			p->stalled = false;
+			next = 0;
 		}
-	}
-	if (p->open && p->held && !p->writable && !p->stalled) {
-		if (now - p->blocked_since >= STALL_NS)
-			p->stalled = true;
-		else
-			next = p->blocked_since + STALL_NS;
 	}
 	return next;
 }
@@ -559,10 +549,8 @@ static void loop(void)
 			}
 			if (!ports[port].open)
 				continue;
-			if (ev[i].events & EPOLLOUT) {
+			if (ev[i].events & EPOLLOUT)
 				ports[port].writable = true;
-				ports[port].stalled = false;
-			}
 			if (ev[i].events & EPOLLIN && ports[port].reading)
 				receive(port, now);
 			else if (ev[i].events & (EPOLLHUP | EPOLLERR))
