@@ -15,7 +15,7 @@ SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '5000'))
 JOBS = str(len(os.sched_getaffinity(0)))
 
 
-def sim(*args, timeout=600):
+def sim(*args, timeout=2000):
     """The output of a run that must succeed; a hang ends it."""
     try:
         done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), *args], text=True,
@@ -53,6 +53,24 @@ def test_scenario(name):
 @pytest.mark.parametrize('name', ['tiny-queue', 'hostile'])
 def test_scenario_with_sanitizers(name):
     assert 'scenarios: 0 failed' in sim('--asan', '--scenario', name)
+
+
+@pytest.mark.parametrize('code,verdict', [
+    ('this is no C', 'DOES NOT COMPILE'), ('__builtin_trap();', 'CRASHES'),
+    ('for (;;) barrier();', 'HANGS'), ('', 'NOT FOUND')])
+def test_what_is_no_find(code, verdict, tmp_path):
+    """A mutant counts as found by a violation only."""
+    (tmp_path / 'planted.sed').write_text(
+        f'# licence\n# pass.c: planted\n1i\\\n#define barrier() __asm__ volatile("")\n'
+        f'/^int sp_pass(/,/^}}/s|^{{|{{ {code}|\n')
+    env = {**os.environ, 'SPINDLE_MUTANTS': str(tmp_path)}
+    if verdict == 'HANGS':
+        env['SPINDLE_MUTANT_SECONDS'] = '5'
+    done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), '--mutants', 'planted'],
+                          text=True, check=False, env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
+    assert done.returncode == 1 and f'planted: {verdict}' in done.stdout, done.stdout
+    assert 'mutants: 0 found of 1' in done.stdout
 
 
 @pytest.mark.parametrize('name', names('mutants'))
