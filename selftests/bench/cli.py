@@ -28,6 +28,8 @@ def parse():
     top.add_argument('--write', action='store_true',
                      help='write Documentation/benchmarks/NAME.{json,rst,svg}')
     top.add_argument('--out', metavar='DIR', help='write them there instead')
+    top.add_argument('--render', action='store_true',
+                     help='run nothing: make NAME.{rst,svg} anew from NAME.json')
     return top.parse_args()
 
 
@@ -52,8 +54,8 @@ def one(args, name):
     if res.paper:
         print('\n' + report.rst_table(['what', 'paper', 'here'], res.paper), end='')
     if args.write or args.out:
-        report.write(res, lab.environment(), command_of(args, name), lab.runs,
-                     args.out or report.PAGES)
+        report.write(res, lab.environment(), command_of(args, name), args.out or report.PAGES)
+        report.write_runs(name + '-quick' * args.quick, lab.runs)
     print(res.line(), flush=True)
 
 
@@ -63,6 +65,10 @@ def main():
         signal.signal(sig, signal.default_int_handler)
     names = list(benchmarks.ALL) if 'all' in args.names else args.names
     failed = 0
+    if args.render:
+        for name in names:
+            report.render(name, args.out or report.PAGES)
+        return 0
     try:
         labs.build()
         for name in names:

@@ -13,13 +13,14 @@ PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__
 sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position
-from vmlib import Cluster, Error
+from vmlib import PATIENT, Cluster, Error
 
 PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
-RAW = os.path.join(PROJECT, 'build', 'bench', 'raw_verbs')
+RUNS = os.path.join(PROJECT, 'build', 'bench')
+RAW = os.path.join(RUNS, 'raw_verbs')
 MTU_PAYLOAD = 4096
 KB = 1024
-RUN_SECONDS = 240               # bound of one run of spindle-perf
+RUN_SECONDS = 900               # bound of one run of spindle-perf
 
 
 def say(text):
@@ -108,8 +109,9 @@ class Lab:
     @contextlib.contextmanager
     def guests(self, nodes=1, addrs=1, mem='1536M', module=True, **kwargs):
         kwargs.setdefault('timeout', 3600)
+        modparam = f'{PATIENT} {kwargs.pop("modparam", "")}'
         with Cluster(kernel=self.kernel, nodes=nodes, addrs=addrs, mem=mem, module=module,
-                     **kwargs) as cluster:
+                     modparam=modparam, **kwargs) as cluster:
             self.boots.append({'guests': nodes, 'addresses': addrs, 'memory': mem})
             yield cluster
 

@@ -1,21 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0
 """A result as JSON, as a page and as a plot, below Documentation/benchmarks."""
 
+import itertools
 import json
 import os
+import re
+import textwrap
 
-from lab import PROJECT, say
+from lab import PROJECT, RUNS, Result, say
 
 PAGES = os.path.join(PROJECT, 'Documentation', 'benchmarks')
 COMMENT = '.. SPDX-License-Identifier: GPL-2.0\n\n'
+WIDTH = 100                     # of a page's lines
+
+
+def wrap(text, width=WIDTH, indent=''):
+    """Lines no wider than that, but for single words."""
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=2 * indent,
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def cell_text(cell):
+    """An empty first cell would join the row before, and a mark would begin a list."""
+    return re.sub(r'^([-+*])(?= |$)', r'\\\1', str(cell)) or '\\ '
+
+
+def column_widths(text):
+    """As wide as the cells are; where that is too wide, the widest are wrapped, not the first."""
+    columns = list(zip(*text))
+    widths = [max(map(len, column)) for column in columns]
+    least = [max(len(word) for cell in column for word in cell.split()) for column in columns]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+        spare = [i for i in range(1, len(widths)) if widths[i] > max(2, least[i])]
+        if not spare:
+            break
+        widest = max(spare, key=lambda i: widths[i])
+        # the next step at which a line of it breaks elsewhere
+        widths[widest] = max(len(line) for cell in columns[widest]
+                             for line in wrap(cell, widths[widest] - 1))
+    return widths
 
 
 def rst_table(columns, rows):
-    """A simple table of reStructuredText; an empty first cell would join the row before."""
-    text = [[str(cell) or '\\ ' for cell in row] for row in [columns, *rows]]
-    widths = [max(len(row[i]) for row in text) for i in range(len(columns))]
+    """A simple table of reStructuredText."""
+    text = [[cell_text(cell) for cell in row] for row in [columns, *rows]]
+    widths = column_widths(text)
     rule = '  '.join('=' * w for w in widths)
-    lines = ['  '.join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in text]
+    lines = []
+    for row in text:
+        cells = [[row[0]], *(wrap(cell, w) for cell, w in zip(row[1:], widths[1:]))]
+        lines.append('\n'.join(
+            '  '.join(cell.ljust(w) for cell, w in zip(line, widths)).rstrip()
+            for line in itertools.zip_longest(*cells, fillvalue='')))
     return '\n'.join([rule, lines[0], rule, *lines[1:], rule]) + '\n'
 
 
@@ -34,10 +70,14 @@ def environment_text(env):
             'what is compared was run in turns in one boot, and medians were taken.')
 
 
+def paragraph(text, indent=''):
+    return '\n'.join(wrap(text, indent=indent)) + '\n\n'
+
+
 def page(res, env, command):
-    out = COMMENT + heading(res.title, '=') + res.about + '\n\n'
-    out += f'Made by::\n\n    {command}\n\n{environment_text(env)}\n\n'
-    out += f'Result::\n\n    {res.line()}\n\n'
+    out = COMMENT + heading(res.title, '=') + paragraph(res.about)
+    out += f'Made by::\n\n    {command}\n\n{paragraph(environment_text(env))}'
+    out += f'Result::\n\n{paragraph(res.line(), " " * 4)}'
     if res.paper:
         out += heading('The paper and this', '-')
         out += rst_table(['what', 'paper', 'here'], res.paper) + '\n'
@@ -46,15 +86,46 @@ def page(res, env, command):
     if res.plots:
         out += f'.. image:: {res.name}.svg\n\n'
     for note in res.notes:
-        out += note + '\n\n'
+        out += paragraph(note)
     return out.rstrip() + '\n'
 
 
-def as_json(res, env, command, runs):
-    return {'benchmark': res.name, 'command': command, 'environment': env, 'keys': res.keys,
-            'paper': [dict(zip(('what', 'paper', 'here'), row)) for row in res.paper],
-            'tables': [{'title': t, 'columns': c, 'rows': r} for t, c, r in res.tables],
-            'runs': runs}
+# what a table and a plot are in a file
+TABLE = ('title', 'columns', 'rows')
+PLOT = ('title', 'x', 'y', 'series', 'logarithmic')
+
+
+def as_json(res, env, command):
+    """All that the page and the plots are made of."""
+    return {'benchmark': res.name, 'title': res.title, 'about': res.about, 'command': command,
+            'environment': env, 'keys': res.keys, 'paper': res.paper,
+            'tables': [dict(zip(TABLE, table)) for table in res.tables],
+            'plots': [dict(zip(PLOT, drawn)) for drawn in res.plots], 'notes': res.notes}
+
+
+def laid_out(value, indent=''):
+    """JSON with a line for whatever fits into one: a row, a series."""
+    text = json.dumps(value)
+    if not isinstance(value, (dict, list)) or not value or len(indent + text) < WIDTH:
+        return text
+    inner = indent + ' '
+    if isinstance(value, dict):
+        parts = [f'{json.dumps(k)}: {laid_out(v, inner)}' for k, v in value.items()]
+    else:
+        parts = [laid_out(v, inner) for v in value]
+    ends = '{}' if isinstance(value, dict) else '[]'
+    return f'{ends[0]}\n{inner}' + f',\n{inner}'.join(parts) + f'\n{indent}{ends[1]}'
+
+
+def read(name, where=PAGES):
+    """What write() wrote: the result, its environment, its command."""
+    with open(os.path.join(where, name + '.json'), encoding='utf-8') as f:
+        found = json.load(f)
+    res = Result(found['benchmark'], found['title'], found['about'])
+    res.keys, res.paper, res.notes = found['keys'], found['paper'], found['notes']
+    res.tables = [tuple(table[k] for k in TABLE) for table in found['tables']]
+    res.plots = [tuple(drawn[k] for k in PLOT) for drawn in found['plots']]
+    return res, found['environment'], found['command']
 
 
 def plot(res, path):
@@ -99,18 +170,28 @@ def plot(res, path):
         f.write('\n'.join([first, '<!-- SPDX-License-Identifier: GPL-2.0 -->', *rest]) + '\n')
 
 
-def slim(run):
-    """A run without what is long and in the tables."""
-    return {k: v for k, v in run.items() if k not in ('options', 'per_message', 'groups')}
-
-
-def write(res, env, command, runs, where=PAGES):
+def write(res, env, command, where=PAGES):
     os.makedirs(where, exist_ok=True)
-    base = os.path.join(where, res.name)
-    with open(base + '.json', 'w', encoding='utf-8') as f:
-        json.dump(as_json(res, env, command, [slim(r) for r in runs]), f, indent=1)
-        f.write('\n')
+    with open(os.path.join(where, res.name + '.json'), 'w', encoding='utf-8') as f:
+        f.write(laid_out(as_json(res, env, command)) + '\n')
+    render(res.name, where)
+
+
+def render(name, where=PAGES):
+    """The page and the plots, from the figures that were written."""
+    res, env, command = read(name, where)
+    base = os.path.join(where, name)
     with open(base + '.rst', 'w', encoding='utf-8') as f:
         f.write(page(res, env, command))
     if res.plots:
         plot(res, base + '.svg')
+
+
+def write_runs(name, runs):
+    """Every run as spindle-perf told it; pages and plots need none of that."""
+    os.makedirs(RUNS, exist_ok=True)
+    path = os.path.join(RUNS, name + '.runs.json')
+    with open(path, 'w', encoding='utf-8') as f:
+        json.dump(runs, f, indent=1)
+        f.write('\n')
+    say(f'{len(runs)} raw runs: {os.path.relpath(path, PROJECT)}')

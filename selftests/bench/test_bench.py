@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -13,9 +14,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 # pylint: disable=wrong-import-position,redefined-outer-name
+import benchmarks
 import lab as labs
 import report
-from vmlib import Cluster
+from vmlib import PATIENT, Cluster
 
 KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml')
 BENCH = os.path.join(labs.PROJECT, 'scripts', 'bench')
@@ -25,7 +27,7 @@ labs.build()
 
 def host(*args, status=0):
     """spindle-perf where there is no module: its options."""
-    done = subprocess.run([labs.PERF, *args], text=True, check=False, timeout=60,
+    done = subprocess.run([labs.PERF, *args], text=True, check=False, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == status, done.stdout
     return done.stdout
@@ -66,14 +68,14 @@ def test_where_there_is_no_module():
 
 @pytest.fixture(scope='module')
 def guest():
-    with Cluster(kernel=KERNEL, nodes=1, addrs=4, timeout=600) as cluster:
+    with Cluster(kernel=KERNEL, nodes=1, addrs=4, modparam=PATIENT) as cluster:
         yield cluster
 
 
 def perf(cluster, *args, members=4, status=0, node=0):
     addrs = cluster.env(node)['SPINDLE_ADDRS'].split()[:members]
-    done = cluster.run(node, [labs.PERF, '-A', ','.join(addrs), '--timeout', '60', *args],
-                       timeout=100)
+    done = cluster.run(node, [labs.PERF, '-A', ','.join(addrs), '--timeout', '600', *args],
+                       timeout=150)
     assert done.status == status, done.output
     return done
 
@@ -166,6 +168,47 @@ def test_a_table():
     assert lines[1] == '\\   b' and lines[4] == '\\   22' and lines[0] == lines[-1] == '==  =='
 
 
+def test_a_wide_table():
+    said = report.rst_table(['case', 'a title of words ' * 5, 'b'], [['x' * 60, '-', '+ y']])
+    lines = said.splitlines()
+    assert max(map(len, lines)) <= report.WIDTH
+    # the first column marks rows, and is not wrapped; no cell is a list
+    assert 'x' * 60 + '  \\-' in said and '\\+ y' in said
+    assert all(line.startswith('  ') for line in lines[2:lines.index(lines[0], 1)])
+
+
+def test_json_is_laid_out():
+    value = {'text': 'x' * 200, 'rows': [[i, float(i)] for i in range(50)], 'none': [], 'a': {}}
+    text = report.laid_out(value)
+    assert json.loads(text) == value
+    assert ' [49, 49.0]\n' in text and len(text.splitlines()) == 57
+
+
+@pytest.mark.parametrize('name', benchmarks.ALL)
+def test_page_is_that_of_its_figures(name):
+    with open(os.path.join(report.PAGES, name + '.rst'), encoding='utf-8') as f:
+        assert report.page(*report.read(name)) == f.read()
+
+
+def test_render(tmp_path):
+    """The page anew from the figures, and the plots where there is what draws them."""
+    shutil.copy(os.path.join(report.PAGES, 'ops.json'), tmp_path)
+    done = subprocess.run([BENCH, '--render', 'ops', '--out', str(tmp_path)], text=True,
+                          check=False, timeout=1000, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    with open(os.path.join(report.PAGES, 'ops.rst'), encoding='utf-8') as f:
+        assert (tmp_path / 'ops.rst').read_text() == f.read()
+
+
+def test_raw_runs_are_kept_beside_what_is_built(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(report, 'RUNS', str(tmp_path / 'bench'))
+    runs = [{'asked': {'s': 1}, 'per_message': {'posts': 0.5}}]
+    report.write_runs('ops', runs)
+    assert 'ops.runs.json' in capsys.readouterr().err
+    assert json.loads((tmp_path / 'bench' / 'ops.runs.json').read_text()) == runs
+
+
 KEYS = {
     'ops': ['writes_per_msg', 'writes_ratio'],
     'latency': ['stable_rtts'],
@@ -175,7 +218,7 @@ KEYS = {
 @pytest.mark.parametrize('name', KEYS)
 def test_benchmark(name, tmp_path):
     done = subprocess.run([BENCH, name, '--quick', '--kernel', KERNEL, '--out', str(tmp_path)],
-                          text=True, check=False, timeout=500, stdout=subprocess.PIPE,
+                          text=True, check=False, timeout=2500, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]
@@ -185,9 +228,12 @@ def test_benchmark(name, tmp_path):
         assert float(keys[key]) > 0
     with open(tmp_path / f'{name}.json', encoding='utf-8') as f:
         written = json.load(f)
-    assert {k: str(v) for k, v in written['keys'].items()} == keys and written['runs']
+    assert {k: str(v) for k, v in written['keys'].items()} == keys
     page = (tmp_path / f'{name}.rst').read_text()
-    assert last in page and f'scripts/bench {name} --quick' in page
+    assert last in ' '.join(page.split()) and f'scripts/bench {name} --quick' in page
+    raw = re.search(r'raw runs: (\S+)', done.stderr)
+    with open(os.path.join(labs.PROJECT, raw[1]), encoding='utf-8') as f:
+        assert json.load(f)
     if name == 'ops':
         # what no emulator distorts: batches save writes, and an idle group costs none
         assert float(keys['writes_ratio']) > 2 and keys['idle_group_work'] == '0'
