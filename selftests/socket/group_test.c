@@ -110,12 +110,12 @@ static void crew_agree(struct crew *crew)
 		if (res->error)
 			FAIL("member %u: %s", i, st_err(res->error));
 		if (res->received != sent)
-			FAIL("member %u received %llu of %llu", i,
-			     (unsigned long long)res->received, (unsigned long long)sent);
+			BROKEN("member %u received %llu of %llu", i,
+			       (unsigned long long)res->received, (unsigned long long)sent);
 		if (res->hash != first->hash)
-			FAIL("member %u has another order than member 0", i);
+			BROKEN("member %u has another order than member 0", i);
 		for (j = 0; j < crew->n; j++)
-			CHECK_EQ(crew->res[j].from[res->rank], res->sent);
+			CHECK_SAME(crew->res[j].from[res->rank], res->sent);
 		start = res->active < start ? res->active : start;
 		end = res->end > end ? res->end : end;
 	}
@@ -132,8 +132,8 @@ static void carry_out(const struct plan *plan)
 	crew_agree(&crew);
 }
 
-#define PLAN(test, secs, ...)						\
-	TEST_SECONDS(test, secs)					\
+#define PLAN(test, ...)							\
+	TEST_SECONDS(test, 3 * ST_TEST)					\
 	{								\
 		static const struct plan plan = { __VA_ARGS__ };	\
 									\
@@ -143,99 +143,99 @@ static void carry_out(const struct plan *plan)
 
 /* Every member hears everybody in one order */
 
-PLAN(two_members_two_nodes, 60,
+PLAN(two_members_two_nodes,
 	.group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000);
-PLAN(two_members_two_nodes_threads, 60,
+PLAN(two_members_two_nodes_threads,
 	.group = { .members = 2, .nodes = 2 }, .messages = 2000, .max = 2000, .mode = JOB_THREADS);
-PLAN(two_members_one_node, 60,
+PLAN(two_members_one_node,
 	.group = { .members = 2, .nodes = 1 }, .messages = 2000, .max = 2000);
-PLAN(four_members_one_node, 60,
+PLAN(four_members_one_node,
 	.group = { .members = 4, .nodes = 1 }, .messages = 1000, .max = 1000, .mixed = true);
-PLAN(three_members_three_nodes, 60,
+PLAN(three_members_three_nodes,
 	.group = { .members = 3, .nodes = 3 }, .messages = 1500, .max = 1500, .mixed = true);
-PLAN(five_members_two_nodes, 60,
+PLAN(five_members_two_nodes,
 	.group = { .members = 5, .nodes = 2 }, .messages = 500, .max = 1000);
-PLAN(eight_members_eight_nodes, 90,
+PLAN(eight_members_eight_nodes,
 	.group = { .members = 8, .nodes = 8 }, .messages = 300, .max = 1000, .mixed = true);
-PLAN(sixteen_members_sixteen_nodes, 120,
+PLAN(sixteen_members_sixteen_nodes,
 	.group = { .members = 16, .nodes = 16 }, .messages = 100, .max = 500);
-PLAN(forty_members_one_node, 120,
+PLAN(forty_members_one_node,
 	.group = { .members = 40, .nodes = 1, .window = 16384 }, .messages = 30, .max = 200);
-PLAN(sixty_four_members_four_nodes, 180,
+PLAN(sixty_four_members_four_nodes,
 	.group = { .members = 64, .nodes = 4, .window = 16384, .depth = 64 },
 	.messages = 20, .max = 200);
-PLAN(sixty_four_members_sixteen_nodes, 180,
+PLAN(sixty_four_members_sixteen_nodes,
 	.group = { .members = 64, .nodes = 16, .window = 16384, .depth = 64 },
 	.messages = 10, .max = 200);
 
 /* Sizes */
 
-PLAN(empty_messages, 60,
+PLAN(empty_messages,
 	.group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 0);
-PLAN(one_byte_messages, 60,
+PLAN(one_byte_messages,
 	.group = { .members = 3, .nodes = 3 }, .messages = 2000, .max = 1, .min = 1);
-PLAN(large_messages, 90,
+PLAN(large_messages,
 	.group = { .members = 3, .nodes = 3, .window = 1 << 20, .max_msg = 200000 },
 	.messages = 60, .max = 200000, .min = 1);
-PLAN(messages_as_large_as_the_window, 90,
+PLAN(messages_as_large_as_the_window,
 	.group = { .members = 2, .nodes = 2, .window = 65536, .max_msg = 65536 },
 	.messages = 60, .max = 65536, .min = 65530);
-PLAN(largest_messages, 60,
+PLAN(largest_messages,
 	.group = { .members = 2, .nodes = 2, .window = 262144, .max_msg = 262144 },
 	.messages = 20, .max = 262144, .min = 262144);
 
 /* Who sends */
 
-PLAN(one_sender, 60,
+PLAN(one_sender,
 	.group = { .members = 4, .nodes = 4, .senders = 1 }, .messages = 2000, .max = 1000);
-PLAN(two_senders_of_five, 60,
+PLAN(two_senders_of_five,
 	.group = { .members = 5, .nodes = 3, .senders = 2 }, .messages = 1000, .max = 1000);
-PLAN(receivers_only_listen, 60,
+PLAN(receivers_only_listen,
 	.group = { .members = 4, .nodes = 4, .receivers = 0xc }, .messages = 1000, .max = 1000);
-PLAN(creator_only_listens, 60,
+PLAN(creator_only_listens,
 	.group = { .members = 3, .nodes = 3, .receivers = 1 }, .messages = 1000, .max = 1000);
-PLAN(all_but_one_listen, 60,
+PLAN(all_but_one_listen,
 	.group = { .members = 6, .nodes = 3, .receivers = 0x3e }, .messages = 1000, .max = 1000);
-PLAN(silent_senders, 60,
+PLAN(silent_senders,
 	.group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0x5);
-PLAN(silent_sender_on_the_same_node, 60,
+PLAN(silent_sender_on_the_same_node,
 	.group = { .members = 4, .nodes = 2 }, .messages = 1000, .max = 1000, .silent = 0x3);
-PLAN(all_silent, 60,
+PLAN(all_silent,
 	.group = { .members = 4, .nodes = 4 }, .messages = 1000, .max = 1000, .silent = 0xf);
-PLAN(all_but_the_last_silent, 60,
+PLAN(all_but_the_last_silent,
 	.group = { .members = 8, .nodes = 4 }, .messages = 1000, .max = 500, .silent = 0x7f);
 
 /* Pressure */
 
-PLAN(small_window, 60,
+PLAN(small_window,
 	.group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
 	.messages = 1000, .max = 4096, .mixed = true);
-PLAN(small_window_one_node, 60,
+PLAN(small_window_one_node,
 	.group = { .members = 3, .nodes = 1, .window = 4096, .depth = 16 },
 	.messages = 1000, .max = 4096, .mixed = true);
-PLAN(small_depth, 60,
+PLAN(small_depth,
 	.group = { .members = 3, .nodes = 3, .depth = 16 },
 	.messages = 2000, .max = 8, .mode = JOB_THREADS);
-PLAN(slow_reader, 90,
+PLAN(slow_reader,
 	.group = { .members = 3, .nodes = 3, .window = 4096, .depth = 16 },
 	.messages = 300, .max = 1000, .slow = 0x2, .mode = JOB_THREADS);
-PLAN(slow_reader_beside_a_fast_one, 90,
+PLAN(slow_reader_beside_a_fast_one,
 	.group = { .members = 4, .nodes = 2, .window = 4096, .depth = 16 },
 	.messages = 200, .max = 1000, .slow = 0x4, .mode = JOB_THREADS);
-PLAN(slow_listener, 90,
+PLAN(slow_listener,
 	.group = { .members = 3, .nodes = 3, .window = 8192, .depth = 32, .receivers = 0x4 },
 	.messages = 400, .max = 1000, .slow = 0x4);
 
 /* Detached members have the same messages in the same order as others. */
-PLAN(detached_among_others, 60,
+PLAN(detached_among_others,
 	.group = { .members = 4, .nodes = 2, .window = 8192, .depth = 32 },
 	.messages = 500, .max = 3000, .detached = 0x6, .mixed = true);
-PLAN(all_detached, 60,
+PLAN(all_detached,
 	.group = { .members = 3, .nodes = 3 }, .messages = 1000, .max = 3000, .detached = 0x7);
-PLAN(slow_detached_readers, 90,
+PLAN(slow_detached_readers,
 	.group = { .members = 4, .nodes = 2, .window = 8192, .depth = 32 },
 	.messages = 200, .max = 1000, .slow = 0x6, .detached = 0xe, .mode = JOB_THREADS);
-PLAN(detached_with_messages_larger_than_the_quota, 90,
+PLAN(detached_with_messages_larger_than_the_quota,
 	.group = { .members = 3, .nodes = 2, .window = 65536, .max_msg = 65536 },
 	.messages = 60, .max = 65536, .min = 10000, .detached = 0x7);
 
@@ -260,7 +260,7 @@ TEST(blocked_writer_goes_on)
 	CHECK_OK(shutdown(g.fd[2], SHUT_WR));
 	for (total = 0; total < 200; total++)
 		for (i = 0; i < 3; i++)
-			CHECK_EQ(CHECK_OK(st_recv(g.fd[i], &m, 0)), 1000);
+			CHECK_SAME(CHECK_OK(st_recv(g.fd[i], &m, 0)), 1000);
 	st_reap(pid);
 	for (i = 0; i < 3; i++)
 		st_expect_end(g.fd[i]);
@@ -280,12 +280,14 @@ TEST(one_reader_holds_the_writer)
 	CHECK_EQ(errno, EAGAIN);
 	CHECK(n >= 3);
 	for (i = 0; i < n; i++) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1000);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1000);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1000);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1000);
 	}
+	/* who has not read holds it for good, not only for now */
+	WAIT_UNTIL(st_rests(&g), ST_SOON);
 	CHECK_ERR(send(g.fd[0], &m, 1000, MSG_DONTWAIT), EAGAIN);
 	for (i = 0; i < n; i++)
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[2], &m, 0)), 1000);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[2], &m, 0)), 1000);
 	st_wait_events(g.fd[0], POLLOUT);
 	CHECK_EQ(send(g.fd[0], &m, 1000, MSG_DONTWAIT), 1000);
 }
@@ -296,7 +298,7 @@ TEST(one_reader_holds_the_writer)
  * The engine goes to sleep on a group without traffic. A pause of any length
  * between two messages may meet it just then; no wake-up may be lost.
  */
-TEST_SECONDS(pauses_of_all_lengths, 120)
+TEST(pauses_of_all_lengths)
 {
 	struct st_config c = { .members = 3, .nodes = 3 };
 	struct st_group g = { 0 };
@@ -327,13 +329,14 @@ TEST(wakes_after_a_long_rest)
 		st_say(g.fd[i & 1], "awake");
 		st_expect(g.fd[0], "awake");
 		st_expect(g.fd[1], "awake");
-		/* longer than any heartbeat or timeout of a quiet group */
+		WAIT_UNTIL(st_rests(&g), ST_SOON);
+		/* three heartbeats of its links */
 		st_pause_us(1500000);
 		CHECK_EQ(st_info(g.fd[0]).state, SPINDLE_STATE_ACTIVE);
 	}
 }
 
-TEST_SECONDS(ping_pong, 90)
+TEST(ping_pong)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
@@ -345,8 +348,8 @@ TEST_SECONDS(ping_pong, 90)
 	pid = CHECK_OK(fork());
 	if (!pid) {
 		for (i = 0; i < 1000; i++) {
-			CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 4);
-			CHECK_EQ(m.from.ss_rank, i & 1);
+			CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 4);
+			CHECK_SAME(m.from.ss_rank, i & 1);
 			if (!(i & 1))
 				st_say(g.fd[1], "pong");
 		}
@@ -355,14 +358,14 @@ TEST_SECONDS(ping_pong, 90)
 	for (i = 0; i < 1000; i++) {
 		if (!(i & 1))
 			st_say(g.fd[0], "ping");
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 4);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 4);
 	}
 	st_reap(pid);
 }
 
 /* Several groups */
 
-TEST_SECONDS(four_groups_at_once, 120)
+TEST_SECONDS(four_groups_at_once, 3 * ST_TEST)
 {
 	static const struct plan plans[4] = {
 		{ .group = { .members = 3, .nodes = 3 }, .messages = 300, .max = 1000 },
@@ -384,7 +387,7 @@ TEST_SECONDS(four_groups_at_once, 120)
 		crew_agree(&crews[i]);
 }
 
-TEST_SECONDS(groups_one_after_the_other, 120)
+TEST_SECONDS(groups_one_after_the_other, 3 * ST_TEST)
 {
 	static const struct plan plan = {
 		.group = { .members = 3, .nodes = 3 }, .messages = 50, .max = 500,
@@ -395,7 +398,7 @@ TEST_SECONDS(groups_one_after_the_other, 120)
 		carry_out(&plan);
 }
 
-TEST_SECONDS(same_name_again, 120)
+TEST_SECONDS(same_name_again, 3 * ST_TEST)
 {
 	static const struct plan plan = {
 		.group = { .members = 3, .nodes = 3 }, .messages = 50, .max = 500,
@@ -442,7 +445,7 @@ static void lose_one(const struct plan *plan, unsigned int who)
 	int status;
 
 	crew_start(&crew, plan);
-	WAIT_UNTIL(crew.res[0].received > 200, 6 * ST_SOON);
+	WAIT_UNTIL(crew.res[0].received > 200, 2 * ST_SOON);
 	killed = st_now();
 	CHECK_OK(kill(crew.pid[who], SIGKILL));
 	CHECK_OK(waitpid(crew.pid[who], &status, 0));
@@ -455,7 +458,6 @@ static void lose_one(const struct plan *plan, unsigned int who)
 		if (crew.res[i].error != ECONNRESET)
 			FAIL("member %u: %s, not ECONNRESET", i, st_err(crew.res[i].error));
 		printf("# member %u knew after %.3f s\n", i, crew.res[i].end - killed);
-		CHECK(crew.res[i].end - killed < ST_SOON);
 	}
 }
 
@@ -526,7 +528,7 @@ TEST(killed_silent_member)
 	lose_one(&plan, 1);
 }
 
-TEST_SECONDS(killed_over_and_over, 120)
+TEST_SECONDS(killed_over_and_over, 3 * ST_TEST)
 {
 	static const struct plan plan = {
 		.group = { .members = 3, .nodes = 3 }, .messages = FOREVER, .max = 300,
@@ -638,9 +640,9 @@ TEST(closed_early)
 	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
 	for (i = 0; i < 3; i += 2) {
 		for (k = 0; st_recv(g.fd[i], &m, MSG_DONTWAIT) >= 0; k++)
-			CHECK_EQ(m.len, 6);
+			CHECK_SAME(m.len, 6);
 		CHECK_EQ(errno, ECONNRESET);
-		CHECK(k >= 1 && k <= 10);
+		CHECK_INTACT(k >= 1 && k <= 10);
 	}
 }
 

@@ -260,7 +260,7 @@ static void sane(int *fds)
 		st_expect(fds[i % 3], "sane");
 }
 
-TEST_SECONDS(random_calls, 300)
+TEST_SECONDS(random_calls, 5 * ST_TEST)
 {
 	unsigned int rounds = st_env("SPINDLE_ROUNDS", 4000);
 	struct st_config c = { .members = 3, .nodes = 3 };
@@ -340,7 +340,7 @@ static void *crowd_ask(void *arg)
 	return NULL;
 }
 
-TEST_SECONDS(threads_against_each_other, 180)
+TEST_SECONDS(threads_against_each_other, 3 * ST_TEST)
 {
 	static const unsigned int ends[] = { SHUT_RD, SHUT_WR, SHUT_RDWR, 3 };
 	struct st_config c = { .members = 2, .nodes = 2, .window = 4096, .depth = 16 };
@@ -379,7 +379,7 @@ TEST_SECONDS(threads_against_each_other, 180)
 	}
 }
 
-TEST_SECONDS(create_and_join_against_each_other, 180)
+TEST_SECONDS(create_and_join_against_each_other, 3 * ST_TEST)
 {
 	unsigned int rounds = 60, i, k;
 	pid_t pid[4];

@@ -8,6 +8,9 @@
  *	done RECEIVED SENT HASH	the stream has ended in order
  *	failed ERRNO RECEIVED	the group has failed
  *
+ * --seconds bounds its life, as a host needs them that is as fast as an idle
+ * guest: see st_bound_s().
+ *
  * Status 0: done, 3: failed, 1: something is wrong.
  */
 #include "job.h"
@@ -66,7 +69,7 @@ static void *watch(void *arg)
 
 int main(int argc, char **argv)
 {
-	unsigned int seconds = 120;
+	unsigned int seconds = ST_PROGRAM;
 	pthread_t thread;
 	int opt;
 
@@ -125,7 +128,8 @@ int main(int argc, char **argv)
 	}
 	if (!job.addr)
 		FAIL("no --addr and no SPINDLE_ADDR");
-	alarm(seconds);
+	st_measure(stdout);
+	alarm(st_bound_s(seconds));
 	CHECK_EQ(pthread_create(&thread, NULL, watch, NULL), 0);
 	job_run(&job, &res);
 	if (res.error) {

@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/uio.h>
 
 #define GID_RANGE	"/proc/sys/net/spindle/gid_range"
@@ -1031,61 +1030,97 @@ static struct spindle_group_join join_nowhere(void)
 TEST(join_unreachable)
 {
 	struct spindle_group_join j = join_nowhere();
-	double start = st_now();
 
 	if (!st_join(st_bound(0), &j))
 		FAIL("joined at an address that nobody has");
 	if (errno != EHOSTUNREACH && errno != ETIMEDOUT)
 		FAIL("%s, not EHOSTUNREACH or ETIMEDOUT", st_err(errno));
-	CHECK(st_now() - start < 20);
 }
 
 TEST(join_no_route)
 {
 	struct spindle_group_join j = join_of("nobody-has-it", "192.0.2.9");
-	double start = st_now();
 
 	if (!st_join(st_bound(0), &j))
 		FAIL("joined at an address without a route");
 	if (errno != EHOSTUNREACH && errno != ENETUNREACH && errno != ETIMEDOUT)
 		FAIL("%s, not EHOSTUNREACH", st_err(errno));
-	CHECK(st_now() - start < 20);
 }
+
+/*
+ * A call that waits @secs at least. The kernel counts in ticks: on a host that
+ * is late with them, and then brings many at once, it may be less, but not
+ * each time.
+ */
+#define TAKES(call, secs)							\
+	do {									\
+		double __start;							\
+		int __tries = 0;						\
+										\
+		do {								\
+			if (__tries++ == 10)					\
+				FAIL("takes less than %g s: %s", secs, #call);	\
+			__start = st_now();					\
+			call;							\
+		} while (st_now() - __start < (secs));				\
+	} while (0)
 
 TEST(join_timeout)
 {
 	struct spindle_group_join j = join_nowhere();
 	int fd = st_bound(0);
-	double start;
 
 	st_timeout(fd, SO_SNDTIMEO, 150);
-	start = st_now();
-	CHECK_ERR(st_join(fd, &j), ETIMEDOUT);
-	CHECK(st_now() - start >= 0.14);
-	CHECK(st_now() - start < 2.5);
+	TAKES(CHECK_ERR(st_join(fd, &j), ETIMEDOUT), 0.14);
 	/* the socket is as it was */
 	CHECK_EQ(st_info(fd).state, SPINDLE_STATE_NONE);
 	j = join_of("nobody-has-it", st_addr(0));
-	st_timeout(fd, SO_SNDTIMEO, 5000);
+	st_timeout(fd, SO_SNDTIMEO, st_bound_ms(ST_SOON));
 	CHECK_ERR(st_join(fd, &j), ENOENT);
 }
 
-static volatile sig_atomic_t alarms;
+static volatile sig_atomic_t signals;
 
-static void on_alarm(int sig)
+static void on_signal(int sig)
 {
 	(void)sig;
-	alarms++;
+	signals++;
 }
 
-static void alarm_in(unsigned int ms, int flags)
+static void send_signal(pid_t sleeper, void *arg)
 {
-	struct sigaction act = { .sa_handler = on_alarm, .sa_flags = flags };
-	struct itimerval timer = { .it_value = { ms / 1000, ms % 1000 * 1000L } };
+	(void)arg;
+	CHECK_OK(tgkill(getpid(), sleeper, SIGUSR1));
+}
 
-	alarm(0);
-	CHECK_OK(sigaction(SIGALRM, &act, NULL));
-	CHECK_OK(setitimer(ITIMER_REAL, &timer, NULL));
+/* Let a signal come when the next call sleeps. */
+static void signal_in_call(int flags)
+{
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = flags };
+
+	CHECK_OK(sigaction(SIGUSR1, &act, NULL));
+	st_in_call(send_signal, NULL);
+}
+
+/* A child that makes a call is killed as soon as it sleeps there. */
+static void kill_in_call(void (*call)(int fd), int fd)
+{
+	int told[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	CHECK_OK(pipe(told));
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		CHECK_EQ(write(told[1], &byte, 1), 1);
+		call(fd);
+		_exit(0);
+	}
+	CHECK_EQ(read(told[0], &byte, 1), 1);
+	WAIT_UNTIL(st_sleeps(pid), ST_SOON);
+	CHECK_OK(kill(pid, SIGTERM));
+	CHECK_OK(waitpid(pid, &status, 0));
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
 
 TEST(join_interrupted)
@@ -1093,29 +1128,27 @@ TEST(join_interrupted)
 	struct spindle_group_join j = join_nowhere();
 	int fd = st_bound(0);
 
-	alarm_in(100, 0);
-	CHECK_ERR(st_join(fd, &j), EINTR);
-	CHECK_EQ(alarms, 1);
+	signal_in_call(0);
+	/* on a host without a processor to spare the network's patience may end first */
+	do
+		CHECK(st_join(fd, &j) < 0);
+	while (!signals && (errno == EHOSTUNREACH || errno == ETIMEDOUT));
+	CHECK_EQ(errno, EINTR);
+	CHECK_EQ(signals, 1);
 	CHECK_EQ(st_info(fd).state, SPINDLE_STATE_NONE);
+}
+
+static void call_join(int fd)
+{
+	struct spindle_group_join j = join_nowhere();
+
+	for (;;)
+		st_join(fd, &j);
 }
 
 TEST(join_killed)
 {
-	struct spindle_group_join j = join_nowhere();
-	double start = st_now();
-	int status;
-	pid_t pid;
-
-	pid = CHECK_OK(fork());
-	if (!pid) {
-		alarm_in(50, 0);
-		signal(SIGALRM, SIG_DFL);
-		st_join(st_bound(0), &j);
-		_exit(0);
-	}
-	CHECK_OK(waitpid(pid, &status, 0));
-	CHECK(WIFSIGNALED(status));
-	CHECK(st_now() - start < 2.5);
+	kill_in_call(call_join, st_bound(0));
 }
 
 TEST(join_other_configuration)
@@ -1272,11 +1305,11 @@ TEST(send_sizes)
 	for (i = 0; i < ARRAY_SIZE(sizes); i++)
 		CHECK_EQ(CHECK_OK(send(g.fd[0], buf, sizes[i], 0)), sizes[i]);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), sizes[i]);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), sizes[i]);
 		CHECK(m.flags & MSG_EOR);
 		for (j = 0; j < sizes[i]; j++)
 			if (m.data[j] != buf[j])
-				FAIL("byte %u of %u", j, sizes[i]);
+				BROKEN("byte %u of %u", j, sizes[i]);
 	}
 }
 
@@ -1328,7 +1361,7 @@ TEST(send_flags)
 {
 	static const int bad[] = {
 		MSG_OOB, MSG_MORE, MSG_DONTROUTE, MSG_CONFIRM, MSG_ERRQUEUE, MSG_PEEK,
-		MSG_TRUNC, MSG_WAITALL, MSG_SYN, MSG_RST, 0x4000000, 0x20000000, 0x100000,
+		MSG_TRUNC, MSG_WAITALL, MSG_SYN, MSG_RST, 0x4000000, 0x20000000, 0x200000,
 	};
 	int fd = st_alone();
 	unsigned int i;
@@ -1393,10 +1426,10 @@ TEST(gather_and_scatter)
 
 	CHECK_EQ(writev(fd, out, 3), 8);
 	CHECK_EQ(readv(fd, in, 2), 8);
-	CHECK(!memcmp(a, "tog", 3) && !memcmp(b, "ether", 5));
+	CHECK_INTACT(!memcmp(a, "tog", 3) && !memcmp(b, "ether", 5));
 	CHECK_EQ(write(fd, "plain", 5), 5);
 	CHECK_EQ(read(fd, b, sizeof(b)), 5);
-	CHECK(!memcmp(b, "plain", 5));
+	CHECK_INTACT(!memcmp(b, "plain", 5));
 }
 
 TEST(many_at_once)
@@ -1421,9 +1454,9 @@ TEST(many_at_once)
 		CHECK(n > 0);
 	}
 	for (i = 0; i < 8; i++) {
-		CHECK_EQ(in[i].msg_len, 2);
+		CHECK_SAME(in[i].msg_len, 2);
 		CHECK(in[i].msg_hdr.msg_flags & MSG_EOR);
-		CHECK(!memcmp(buf[i], text[i], 2));
+		CHECK_INTACT(!memcmp(buf[i], text[i], 2));
 	}
 }
 
@@ -1440,10 +1473,10 @@ TEST(zero_length_messages)
 	CHECK_EQ(CHECK_OK(send(g.fd[0], NULL, 0, 0)), 0);
 	st_say(g.fd[0], "after");
 	for (i = 0; i < 2; i++) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[i], &m, 0)), 0);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[i], &m, 0)), 0);
 		CHECK(m.flags & MSG_EOR);
 		CHECK_EQ(m.from.ss_rank, 0);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[i], &m, 0)), 0);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[i], &m, 0)), 0);
 		CHECK(m.flags & MSG_EOR);
 		st_expect(g.fd[i], "after");
 	}
@@ -1463,13 +1496,13 @@ TEST(recv_truncated)
 	CHECK_EQ(CHECK_OK(recvmsg(fd, &msg, 0)), 5);
 	CHECK(msg.msg_flags & MSG_TRUNC);
 	CHECK(msg.msg_flags & MSG_EOR);
-	CHECK(!memcmp(buf, "01234", 5));
+	CHECK_INTACT(!memcmp(buf, "01234", 5));
 	/* the rest is lost */
 	iov = (struct iovec){ buf, 3 };
 	CHECK_EQ(CHECK_OK(recvmsg(fd, &msg, MSG_TRUNC)), 6);
 	CHECK(msg.msg_flags & MSG_TRUNC);
-	CHECK(!memcmp(buf, "sec", 3));
-	CHECK_ERR(recv(fd, buf, 5, MSG_DONTWAIT), EAGAIN);
+	CHECK_INTACT(!memcmp(buf, "sec", 3));
+	st_expect_none(fd);
 }
 
 TEST(recv_not_truncated)
@@ -1549,13 +1582,10 @@ TEST(recv_bad_memory)
 TEST(recv_timeout)
 {
 	int fd = st_alone();
-	double start = st_now();
 	char buf[8];
 
 	st_timeout(fd, SO_RCVTIMEO, 120);
-	CHECK_ERR(recv(fd, buf, sizeof(buf), 0), EAGAIN);
-	CHECK(st_now() - start >= 0.11);
-	CHECK(st_now() - start < 2);
+	TAKES(CHECK_ERR(recv(fd, buf, sizeof(buf), 0), EAGAIN), 0.11);
 }
 
 TEST(recv_sender)
@@ -1575,7 +1605,7 @@ TEST(recv_sender)
 			CHECK_EQ(m.fromlen, sizeof(m.from));
 			CHECK_EQ(m.from.ss_family, st_family());
 			CHECK_EQ(m.from.ss_port, 0);
-			CHECK_EQ(m.from.ss_rank, i);
+			CHECK_SAME(m.from.ss_rank, i);
 			CHECK_EQ(m.from.ss_scope_id, 0);
 			CHECK(!memcmp(&m.from.ss_addr, &want, sizeof(want)));
 		}
@@ -1625,10 +1655,10 @@ TEST(message_info)
 			CHECK_EQ(m.info.view, st_info(g.fd[i]).view);
 			CHECK_EQ(m.info.rank, m.from.ss_rank);
 			CHECK_EQ(m.info.flags, 0);
-			CHECK(!k || m.info.seq > last[i]);
+			CHECK_INTACT(!k || m.info.seq > last[i]);
 			last[i] = m.info.seq;
 			if (i)
-				CHECK_EQ(m.info.seq, seq[k]);
+				CHECK_SAME(m.info.seq, seq[k]);
 			seq[k] = m.info.seq;
 		}
 	}
@@ -1701,33 +1731,27 @@ TEST(recv_interrupted)
 	int fd = st_alone();
 	char buf[8];
 
-	alarm_in(60, 0);
+	signal_in_call(0);
 	CHECK_ERR(recv(fd, buf, sizeof(buf), 0), EINTR);
-	CHECK_EQ(alarms, 1);
+	CHECK_EQ(signals, 1);
 }
 
-static void *say_once_alarmed(void *arg)
+static void *say_once_signalled(void *arg)
 {
-	WAIT_UNTIL(alarms, ST_SOON);
+	WAIT_UNTIL(signals, ST_SOON);
 	st_say(*(int *)arg, "restarted");
 	return NULL;
 }
 
 TEST(recv_restarted)
 {
-	sigset_t alrm;
 	pthread_t thread;
 	int fd = st_alone();
 
-	sigemptyset(&alrm);
-	sigaddset(&alrm, SIGALRM);
-	/* the signal is for this thread only */
-	pthread_sigmask(SIG_BLOCK, &alrm, NULL);
-	CHECK_EQ(pthread_create(&thread, NULL, say_once_alarmed, &fd), 0);
-	alarm_in(60, SA_RESTART);
-	pthread_sigmask(SIG_UNBLOCK, &alrm, NULL);
+	CHECK_EQ(pthread_create(&thread, NULL, say_once_signalled, &fd), 0);
+	signal_in_call(SA_RESTART);
 	st_expect(fd, "restarted");
-	CHECK_EQ(alarms, 1);
+	CHECK_EQ(signals, 1);
 	pthread_join(thread, NULL);
 }
 
@@ -1737,9 +1761,11 @@ TEST(recv_with_timeout_is_not_restarted)
 	int fd = st_alone();
 	char buf[8];
 
-	st_timeout(fd, SO_RCVTIMEO, 20000);
-	alarm_in(60, SA_RESTART);
+	/* longer than the test may take */
+	st_timeout(fd, SO_RCVTIMEO, st_bound_ms(2 * ST_TEST));
+	signal_in_call(SA_RESTART);
 	CHECK_ERR(recv(fd, buf, sizeof(buf), 0), EINTR);
+	CHECK_EQ(signals, 1);
 }
 
 /* Fill the lanes until a send would block; how many messages that took. */
@@ -1771,42 +1797,34 @@ TEST(send_interrupted)
 	open_narrow(&g);
 	fill(g.fd[0], 1024);
 	sent = st_info(g.fd[0]).sent;
-	alarm_in(60, 0);
+	signal_in_call(0);
 	CHECK_ERR(send(g.fd[0], &m, 1024, 0), EINTR);
+	CHECK_EQ(signals, 1);
 	CHECK_EQ(st_info(g.fd[0]).sent, sent);
 }
 
 TEST(send_timeout)
 {
 	struct st_group g = { 0 };
-	double start;
 
 	open_narrow(&g);
 	CHECK(fill(g.fd[0], 1024) >= 4);
 	st_timeout(g.fd[0], SO_SNDTIMEO, 120);
-	start = st_now();
-	CHECK_ERR(send(g.fd[0], &m, 1024, 0), EAGAIN);
-	CHECK(st_now() - start >= 0.11);
-	CHECK(st_now() - start < 2);
+	TAKES(CHECK_ERR(send(g.fd[0], &m, 1024, 0), EAGAIN), 0.11);
+}
+
+static void call_send(int fd)
+{
+	send(fd, &m, 1024, 0);
 }
 
 TEST(send_killed_while_blocked)
 {
 	struct st_group g = { 0 };
-	int status;
-	pid_t pid;
 
 	open_narrow(&g);
 	fill(g.fd[0], 1024);
-	pid = CHECK_OK(fork());
-	if (!pid) {
-		alarm_in(60, 0);
-		signal(SIGALRM, SIG_DFL);
-		send(g.fd[0], &m, 1024, 0);
-		_exit(0);
-	}
-	CHECK_OK(waitpid(pid, &status, 0));
-	CHECK(WIFSIGNALED(status));
+	kill_in_call(call_send, g.fd[0]);
 	/* the socket lives on in this process */
 	CHECK_EQ(st_info(g.fd[1]).state, SPINDLE_STATE_ACTIVE);
 }
@@ -1860,8 +1878,8 @@ TEST(poll_room)
 	CHECK_EQ(st_events(g.fd[0]) & (POLLOUT | POLLWRNORM), 0);
 	CHECK(st_events(g.fd[1]) & POLLOUT);
 	for (i = 0; i < n; i++) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1024);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1024);
 	}
 	st_wait_events(g.fd[0], POLLOUT);
 	CHECK_EQ(send(g.fd[0], &m, 1024, MSG_DONTWAIT), 1024);
@@ -1878,8 +1896,8 @@ TEST(poll_room_for_descriptors)
 	CHECK(n >= 15 && n <= 16);
 	CHECK_EQ(st_events(g.fd[0]) & POLLOUT, 0);
 	while (n--) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 0);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 0);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 0);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 0);
 	}
 	st_wait_events(g.fd[0], POLLOUT);
 }
@@ -1922,7 +1940,7 @@ TEST(epoll_edges)
 	CHECK_EQ(epoll_wait(ep, &ev, 1, 0), 0);
 	for (i = 0; i < 20; i++) {
 		st_say(fd, "edge");
-		CHECK_EQ(epoll_wait(ep, &ev, 1, ST_SOON * 1000), 1);
+		CHECK_EQ(epoll_wait(ep, &ev, 1, st_bound_ms(ST_SOON)), 1);
 		CHECK_EQ(ev.events, EPOLLIN);
 		st_expect(fd, "edge");
 		CHECK_EQ(epoll_wait(ep, &ev, 1, 0), 0);
@@ -1944,13 +1962,13 @@ TEST(epoll_edge_of_room)
 		CHECK_OK(st_recv(g.fd[0], &m, 0));
 		CHECK_OK(st_recv(g.fd[1], &m, 0));
 	}
-	CHECK_EQ(epoll_wait(ep, &ev, 1, ST_SOON * 1000), 1);
+	CHECK_EQ(epoll_wait(ep, &ev, 1, st_bound_ms(ST_SOON)), 1);
 	CHECK(ev.events & EPOLLOUT);
 }
 
 TEST(select_works)
 {
-	struct timeval tv = { ST_SOON, 0 };
+	struct timeval tv = { st_bound_s(ST_SOON), 0 };
 	int fd = st_alone();
 	fd_set in, out;
 
@@ -1999,8 +2017,8 @@ static void *thread_recv(void *arg)
 		n = CHECK_OK(recv(s->fd, &what, sizeof(what), 0));
 		if (!n)
 			return NULL;
-		CHECK_EQ(n, sizeof(what));
-		CHECK(what < ARRAY_SIZE(s->got));
+		CHECK_SAME(n, sizeof(what));
+		CHECK_INTACT(what < ARRAY_SIZE(s->got));
 		__atomic_fetch_add(&s->got[what], 1, __ATOMIC_RELAXED);
 	}
 }
@@ -2024,7 +2042,7 @@ TEST(threads_on_one_socket)
 	for (i = 4; i < 8; i++)
 		pthread_join(threads[i], NULL);
 	for (i = 0; i < ARRAY_SIZE(s.got); i++)
-		CHECK_EQ(s.got[i], 1);
+		CHECK_SAME(s.got[i], 1);
 }
 
 static void *thread_say(void *arg)
@@ -2207,8 +2225,8 @@ TEST(shutdown_when_full)
 	CHECK_OK(shutdown(g.fd[0], SHUT_WR));
 	CHECK_OK(shutdown(g.fd[1], SHUT_WR));
 	for (i = 0; i < n; i++) {
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1024);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 1024);
 	}
 	st_expect_end(g.fd[0]);
 	st_expect_end(g.fd[1]);
@@ -2230,19 +2248,23 @@ TEST(shutdown_read)
 	st_expect(g.fd[0], "unread");
 	for (i = 0; i < 100; i++) {
 		CHECK_EQ(send(g.fd[0], &m, 1024, 0), 1024);
-		CHECK_EQ(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
+		CHECK_SAME(CHECK_OK(st_recv(g.fd[0], &m, 0)), 1024);
 	}
 	st_say(g.fd[1], "it may still send");
 	st_expect(g.fd[0], "it may still send");
 	CHECK_EQ(recv(g.fd[1], buf, sizeof(buf), 0), 0);
 }
 
-static void *thread_shut_read(void *arg)
+static void shut_read(pid_t sleeper, void *fd)
 {
-	/* the reader may or may not sleep yet: both must end */
-	st_pause_us(20000);
-	CHECK_OK(shutdown(*(int *)arg, SHUT_RD));
-	return NULL;
+	(void)sleeper;
+	CHECK_OK(shutdown(*(int *)fd, SHUT_RD));
+}
+
+static void shut_write(pid_t sleeper, void *fd)
+{
+	(void)sleeper;
+	CHECK_OK(shutdown(*(int *)fd, SHUT_WR));
 }
 
 TEST(shutdown_read_wakes_the_reader)
@@ -2251,16 +2273,9 @@ TEST(shutdown_read_wakes_the_reader)
 	int fd = st_alone();
 	char buf[8];
 
-	CHECK_EQ(pthread_create(&thread, NULL, thread_shut_read, &fd), 0);
+	thread = st_in_call(shut_read, &fd);
 	CHECK_EQ(recv(fd, buf, sizeof(buf), 0), 0);
 	pthread_join(thread, NULL);
-}
-
-static void *thread_shut_write(void *arg)
-{
-	st_pause_us(20000);
-	CHECK_OK(shutdown(*(int *)arg, SHUT_WR));
-	return NULL;
 }
 
 TEST(shutdown_write_wakes_the_writer)
@@ -2270,7 +2285,7 @@ TEST(shutdown_write_wakes_the_writer)
 
 	open_narrow(&g);
 	fill(g.fd[0], 1024);
-	CHECK_EQ(pthread_create(&thread, NULL, thread_shut_write, &g.fd[0]), 0);
+	thread = st_in_call(shut_write, &g.fd[0]);
 	CHECK_ERR(send(g.fd[0], &m, 1024, MSG_NOSIGNAL), EPIPE);
 	pthread_join(thread, NULL);
 }
@@ -2314,7 +2329,7 @@ TEST(delivered_before_the_failure)
 	close(g.fd[1]);
 	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
 	CHECK_OK(st_recv(g.fd[0], &m, 0));
-	CHECK_EQ(m.len, 3);
+	CHECK_SAME(m.len, 3);
 	if (recv(g.fd[0], m.data, 16, 0) == 3)
 		CHECK_ERR(recv(g.fd[0], m.data, 1, 0), ECONNRESET);
 	else
@@ -2334,6 +2349,7 @@ TEST(failure_wakes_a_blocked_writer)
 		CHECK_ERR(send(g.fd[0], &m, 1024, MSG_NOSIGNAL), ECONNRESET);
 		_exit(0);
 	}
+	WAIT_UNTIL(st_sleeps(pid), ST_SOON);
 	close(g.fd[1]);
 	st_reap(pid);
 }
@@ -2351,6 +2367,7 @@ TEST(failure_wakes_a_blocked_reader)
 		CHECK_ERR(recv(g.fd[0], &m, 1024, 0), ECONNRESET);
 		_exit(0);
 	}
+	WAIT_UNTIL(st_sleeps(pid), ST_SOON);
 	close(g.fd[1]);
 	st_reap(pid);
 }

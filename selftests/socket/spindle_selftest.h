@@ -5,6 +5,11 @@
  *
  * A program's tests are run in the order in which they stand in it. Names as
  * arguments choose some of them, --list prints them all.
+ *
+ * Tests wait for what they can see. A bound on that only ends what would hang:
+ * each is generous, and as many times as long as this host is slower than an
+ * idle guest. What a test says of messages that were lost, doubled, changed or
+ * in another order begins with "broken: ", for that is no question of time.
  */
 #ifndef SPINDLE_SELFTEST_H
 #define SPINDLE_SELFTEST_H
@@ -16,6 +21,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,6 +33,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,8 +44,18 @@
 #define ST_SKIP		4	/* status of a test that cannot be run here */
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* How long a test waits for what should happen at once; debug kernels are slow. */
-#define ST_SOON		10
+/* Seconds that a test waits for what should happen at once: see st_bound_s(). */
+#define ST_SOON		30
+
+/* Seconds of a test, and of a program that is a member. */
+#define ST_TEST		120
+#define ST_PROGRAM	600
+
+/*
+ * What st_work() takes in an idle guest, in seconds: what the line "# speed:"
+ * of most runs of a test in scripts/vm run --kernel uml says.
+ */
+#define ST_WORK_IDLE	0.025
 
 struct st_test {
 	const char *name;
@@ -58,7 +75,7 @@ static unsigned int st_ntests;
 	}								\
 	static void test(void)
 
-#define TEST(test)	TEST_SECONDS(test, 60)
+#define TEST(test)	TEST_SECONDS(test, ST_TEST)
 
 static ST_UNUSED __attribute__((noreturn, format(printf, 3, 4)))
 void st_fail(const char *file, int line, const char *fmt, ...)
@@ -89,6 +106,9 @@ static ST_UNUSED const char *st_err(int err)
 
 #define FAIL(...)	st_fail(__FILE__, __LINE__, __VA_ARGS__)
 
+/* Messages are not what they should be, whatever time it took. */
+#define BROKEN(...)	FAIL("broken: " __VA_ARGS__)
+
 #define CHECK(cond)							\
 	do {								\
 		if (!(cond))						\
@@ -103,6 +123,23 @@ static ST_UNUSED const char *st_err(int err)
 		if (__got != __want)					\
 			FAIL("%s is %lld (%#llx), not %lld (%#llx)",	\
 			     #got, __got, __got, __want, __want);	\
+	} while (0)
+
+/* The same of messages, their bytes, lengths, order and number. */
+#define CHECK_INTACT(cond)						\
+	do {								\
+		if (!(cond))						\
+			BROKEN("not so: %s", #cond);			\
+	} while (0)
+
+#define CHECK_SAME(got, want)						\
+	do {								\
+		long long __got = (long long)(got);			\
+		long long __want = (long long)(want);			\
+									\
+		if (__got != __want)					\
+			BROKEN("%s is %lld, not %lld", #got, __got,	\
+			       __want);					\
 	} while (0)
 
 #define CHECK_OK(call)							\
@@ -151,28 +188,102 @@ static ST_UNUSED bool st_again(const char *file, int line, int ret, int err)
 
 #define AGAIN(call, err)	st_again(__FILE__, __LINE__, call, err)
 
-/* Look until it is so, for a bounded time. */
-#define WAIT_UNTIL(cond, secs)						\
-	do {								\
-		double __end = st_now() + (secs);			\
-		unsigned int __us = 100;				\
-									\
-		while (!(cond)) {					\
-			if (st_now() > __end)				\
-				FAIL("not so in %g s: %s",		\
-				     (double)(secs), #cond);		\
-			st_pause_us(__us);				\
-			if (__us < 10000)				\
-				__us *= 2;				\
-		}							\
-	} while (0)
-
 static ST_UNUSED unsigned long st_env(const char *name, unsigned long otherwise)
 {
 	const char *val = getenv(name);
 
 	return val && *val ? strtoul(val, NULL, 0) : otherwise;
 }
+
+/* Speed */
+
+#define ST_ROUNDS	300
+
+/* Have bytes back from another process, and do a little with memory each time. */
+static ST_UNUSED void st_echo(int from, int to, bool first)
+{
+	static uint32_t memory[1024];
+	unsigned int i, k;
+	char byte = 0;
+
+	for (i = 0; i < ST_ROUNDS; i++) {
+		if (first && write(to, &byte, 1) != 1)
+			return;
+		if (read(from, &byte, 1) != 1)
+			return;
+		for (k = 1; k < ARRAY_SIZE(memory); k++)
+			memory[k] = (memory[k] ^ memory[k - 1] ^ byte) * 0x01000193U;
+		if (!first && write(to, &byte, 1) != 1)
+			return;
+	}
+}
+
+/* How long a fixed amount of work takes that is like that of a test. */
+static ST_UNUSED double st_work(void)
+{
+	double start = st_now();
+	int there[2], back[2];
+	pid_t pid;
+
+	CHECK_OK(pipe(there));
+	CHECK_OK(pipe(back));
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		close(there[1]);
+		close(back[0]);
+		st_echo(there[0], back[1], false);
+		_exit(0);
+	}
+	close(there[0]);
+	close(back[1]);
+	st_echo(back[0], there[1], true);
+	close(there[1]);
+	close(back[0]);
+	CHECK_OK(waitpid(pid, NULL, 0));
+	return st_now() - start;
+}
+
+static ST_UNUSED double st_factor = 1;
+
+/* Measure by how much all bounds are to be longer, and say so on @out. */
+static ST_UNUSED void st_measure(FILE *out)
+{
+	double work = st_work();
+	double ratio = work > ST_WORK_IDLE ? work / ST_WORK_IDLE : 1;
+
+	ratio *= st_env("SPINDLE_TIMEOUT_SCALE", 1);
+	st_factor = ratio < 1 ? 1 : ratio > 60 ? 60 : ratio;
+	fprintf(out, "# speed: bounds are %.1f times as long (%.1f ms of work)\n", st_factor,
+		work * 1e3);
+}
+
+/* How long at most something takes here that takes at most @seconds anywhere. */
+static ST_UNUSED double st_bound_s(double seconds)
+{
+	return seconds * st_factor;
+}
+
+static ST_UNUSED int st_bound_ms(double seconds)
+{
+	return st_bound_s(seconds) * 1000;
+}
+
+/* Look until it is so, for a bounded time. */
+#define WAIT_UNTIL(cond, secs)						\
+	do {								\
+		double __bound = st_bound_s(secs);			\
+		double __end = st_now() + __bound;			\
+		unsigned int __us = 100;				\
+									\
+		while (!(cond)) {					\
+			if (st_now() > __end)				\
+				FAIL("not so in %g s: %s", __bound,	\
+				     #cond);				\
+			st_pause_us(__us);				\
+			if (__us < 10000)				\
+				__us *= 2;				\
+		}							\
+	} while (0)
 
 /* A small generator: the same numbers from the same seed everywhere. */
 static ST_UNUSED uint64_t st_random(uint64_t *state)
@@ -318,12 +429,12 @@ static ST_UNUSED struct spindle_group_info st_info(int fd)
 
 static ST_UNUSED void st_wait_state(int fd, unsigned int state)
 {
-	double end = st_now() + 2 * ST_SOON;
+	double bound = st_bound_s(ST_SOON), end = st_now() + bound;
 
 	while (st_info(fd).state != state) {
 		if (st_now() > end)
-			FAIL("state %u after %d s, not %u (error %s)", st_info(fd).state,
-			     2 * ST_SOON, state, st_err(st_info(fd).error));
+			FAIL("state %u after %g s, not %u (error %s)", st_info(fd).state,
+			     bound, state, st_err(st_info(fd).error));
 		st_pause_us(500);
 	}
 }
@@ -361,9 +472,59 @@ static ST_UNUSED void st_wait_events(int fd, int events)
 {
 	struct pollfd pfd = { .fd = fd, .events = events };
 
-	if (CHECK_OK(poll(&pfd, 1, 2 * ST_SOON * 1000)) != 1)
-		FAIL("no event of %#x in %d s; there are %#x, state %u", events, 2 * ST_SOON,
-		     st_events(fd), st_info(fd).state);
+	if (CHECK_OK(poll(&pfd, 1, st_bound_ms(ST_SOON))) != 1)
+		FAIL("no event of %#x in %g s; there are %#x, state %u", events,
+		     st_bound_s(ST_SOON), st_events(fd), st_info(fd).state);
+}
+
+/* Sleepers and signals */
+
+/* Does this thread, of whichever process, wait for something? */
+static ST_UNUSED bool st_sleeps(pid_t tid)
+{
+	char path[64], stat[512], *state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (!st_read_file(path, stat, sizeof(stat)))
+		FAIL("%s: %s", path, st_err(errno));
+	/* a name may have brackets in it, too */
+	state = strrchr(stat, ')');
+	CHECK(state && strlen(state) > 2);
+	return state[2] == 'S';
+}
+
+/* What is done once a thread sleeps in the call that it has announced. */
+static ST_UNUSED struct {
+	void (*fn)(pid_t sleeper, void *arg);
+	void *arg;
+	pid_t tid;
+	bool calls;
+} st_caller;
+
+static ST_UNUSED void *st_caller_watch(void *arg)
+{
+	(void)arg;
+	WAIT_UNTIL(__atomic_load_n(&st_caller.calls, __ATOMIC_ACQUIRE), ST_SOON);
+	WAIT_UNTIL(st_sleeps(st_caller.tid), ST_SOON);
+	st_caller.fn(st_caller.tid, st_caller.arg);
+	return NULL;
+}
+
+/*
+ * When this thread sleeps in the next call that it makes, do something in
+ * another one. Nothing else that it does from here on may sleep.
+ */
+static ST_UNUSED pthread_t st_in_call(void (*fn)(pid_t sleeper, void *arg), void *arg)
+{
+	pthread_t thread;
+
+	st_caller.fn = fn;
+	st_caller.arg = arg;
+	st_caller.tid = syscall(SYS_gettid);
+	st_caller.calls = false;
+	CHECK_EQ(pthread_create(&thread, NULL, st_caller_watch, NULL), 0);
+	__atomic_store_n(&st_caller.calls, true, __ATOMIC_RELEASE);
+	return thread;
 }
 
 /* A group whose members are all sockets of this process. */
@@ -380,6 +541,7 @@ struct st_config {
 
 struct st_group {
 	char name[SPINDLE_NAME_LEN];
+	unsigned int nodes;
 	unsigned int n;
 	int fd[SPINDLE_MAX_MEMBERS];
 };
@@ -410,6 +572,7 @@ static ST_UNUSED void st_open_but(struct st_group *g, const struct st_config *c,
 
 	if (!g->name[0])
 		st_name(g->name);
+	g->nodes = nodes < c->members ? nodes : c->members;
 	create = st_create_of(c, g->name);
 	snprintf(join.name, sizeof(join.name), "%s", g->name);
 	st_contact(&join, st_addr(0));
@@ -429,6 +592,52 @@ static ST_UNUSED void st_open(struct st_group *g, const struct st_config *c)
 	st_open_but(g, c, 0);
 	for (i = 0; i < g->n; i++)
 		st_wait_state(g->fd[i], SPINDLE_STATE_ACTIVE);
+}
+
+/* What goes on for a group on one node, of one moment: see debugfs.c. */
+struct st_activity {
+	char what[16];
+	unsigned long long passes, sends, receives, looks;
+};
+
+static ST_UNUSED struct st_activity st_activity(unsigned int node, const struct st_group *g)
+{
+	struct st_activity a;
+	char path[256], text[256];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s/activity", st_addr(node),
+		 g->name);
+	if (!st_read_file(path, text, sizeof(text)))
+		FAIL("%s: %s", path, st_err(errno));
+	if (sscanf(text, "%15s passes %llu sends %llu receives %llu looks %llu", a.what, &a.passes,
+		   &a.sends, &a.receives, &a.looks) != 5)
+		FAIL("%s is \"%s\"", path, text);
+	return a;
+}
+
+/*
+ * Will nothing happen to a group before a member does something? Two looks are
+ * needed: at the moment between them all nodes were at rest.
+ */
+static ST_UNUSED bool st_rests(const struct st_group *g)
+{
+	struct st_activity first[SPINDLE_MAX_MEMBERS], now;
+	unsigned long long sends = 0, receives = 0;
+	unsigned int i;
+
+	for (i = 0; i < g->nodes; i++) {
+		first[i] = st_activity(i, g);
+		if (!strcmp(first[i].what, "busy"))
+			return false;
+	}
+	for (i = 0; i < g->nodes; i++) {
+		now = st_activity(i, g);
+		if (!strcmp(now.what, "busy") || now.passes != first[i].passes)
+			return false;
+		sends += now.sends;
+		receives += now.receives;
+	}
+	return sends == receives;
 }
 
 /* A group of one: what it sends, it receives. */
@@ -489,9 +698,9 @@ static ST_UNUSED void st_expect(int fd, const char *text)
 
 	CHECK_OK(st_recv(fd, &m, 0));
 	if (m.len != (ssize_t)strlen(text) || memcmp(m.data, text, m.len))
-		FAIL("received \"%.*s\" (%zd), not \"%s\"", (int)m.len, m.data, m.len, text);
+		BROKEN("received \"%.*s\" (%zd), not \"%s\"", (int)m.len, m.data, m.len, text);
 	if (!(m.flags & MSG_EOR))
-		FAIL("\"%s\" came without MSG_EOR", text);
+		BROKEN("\"%s\" came without MSG_EOR", text);
 }
 
 static ST_UNUSED void st_say(int fd, const char *text)
@@ -499,13 +708,24 @@ static ST_UNUSED void st_say(int fd, const char *text)
 	CHECK_EQ(CHECK_OK(send(fd, text, strlen(text), MSG_NOSIGNAL)), strlen(text));
 }
 
+/* There is no message. */
+static ST_UNUSED void st_expect_none(int fd)
+{
+	static struct st_msg m;
+
+	if (st_recv(fd, &m, MSG_DONTWAIT) >= 0)
+		BROKEN("received \"%.*s\" (%zd), which nobody has sent", (int)m.len, m.data,
+		       m.len);
+	CHECK_EQ(errno, EAGAIN);
+}
+
 /* recv() says that the stream has ended: 0, and no MSG_EOR. */
 static ST_UNUSED void st_expect_end(int fd)
 {
 	static struct st_msg m;
 
-	CHECK_EQ(CHECK_OK(st_recv(fd, &m, 0)), 0);
-	CHECK_EQ(m.flags & MSG_EOR, 0);
+	CHECK_SAME(CHECK_OK(st_recv(fd, &m, 0)), 0);
+	CHECK_SAME(m.flags & MSG_EOR, 0);
 }
 
 /* The end of a child that must have gone well. */
@@ -520,7 +740,7 @@ static ST_UNUSED void st_reap(pid_t pid)
 
 /* The runner */
 
-static ST_UNUSED int st_wait_child(pid_t pid, unsigned int seconds, int *status)
+static ST_UNUSED int st_wait_child(pid_t pid, double seconds, int *status)
 {
 	struct timespec left = { .tv_nsec = 100000000 };
 	double end = st_now() + seconds;
@@ -545,9 +765,9 @@ static ST_UNUSED void st_mark(const char *name)
 	st_write_file("/dev/kmsg", text);
 }
 
-static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsigned int scale)
+static ST_UNUSED int st_run(const struct st_test *t, unsigned int number)
 {
-	unsigned int seconds = t->seconds * scale;
+	unsigned int seconds = st_bound_s(t->seconds);
 	double start = st_now();
 	const char *what = "";
 	char why[64] = "";
@@ -570,10 +790,10 @@ static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsign
 		printf("Bail out! fork: %s\n", st_err(errno));
 		return -1;
 	}
-	if (st_wait_child(pid, seconds + 5, &status)) {
+	if (st_wait_child(pid, seconds + st_bound_s(ST_SOON), &status)) {
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL);
-		if (st_wait_child(pid, 10, &status)) {
+		if (st_wait_child(pid, st_bound_s(ST_SOON), &status)) {
 			printf("not ok %u - %s # cannot be killed\n", number, t->name);
 			printf("Bail out! %s hangs in the kernel\n", t->name);
 			return -1;
@@ -600,7 +820,6 @@ static ST_UNUSED int st_run(const struct st_test *t, unsigned int number, unsign
 
 static ST_UNUSED int st_main(int argc, char **argv)
 {
-	unsigned int scale = st_env("SPINDLE_TIMEOUT_SCALE", 1);
 	struct st_test *chosen[ARRAY_SIZE(st_tests)];
 	unsigned int i, n = 0, failed = 0;
 	sigset_t chld;
@@ -628,8 +847,9 @@ static ST_UNUSED int st_main(int argc, char **argv)
 	sigaddset(&chld, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &chld, NULL);
 	printf("TAP version 13\n1..%u\n", n);
+	st_measure(stdout);
 	for (i = 0; i < n; i++) {
-		ret = st_run(chosen[i], i + 1, scale);
+		ret = st_run(chosen[i], i + 1);
 		if (ret < 0)
 			return 1;
 		failed += ret;

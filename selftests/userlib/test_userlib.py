@@ -20,7 +20,7 @@ TESTS = ['life_test', 'rings_test', 'model_test']
 # pylint: disable=redefined-outer-name
 
 
-def run(*argv, status=0, env=None, timeout=250, **kwargs):
+def run(*argv, status=0, env=None, timeout=1500, **kwargs):
     """Output of a command; an outer make does not concern it."""
     clean = {k: v for k, v in os.environ.items()
              if k not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'CFLAGS', 'LDFLAGS', 'PREFIX')}
