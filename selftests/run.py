@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Run the parts of the tests side by side, each within a bound, and sum them up."""
+"""Make the kernels, run the tests under pytest, run once more what may be unsteady, sum up."""
 
 import argparse
 import contextlib
 import fcntl
+import glob
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,102 +19,75 @@ import xml.etree.ElementTree as ET
 
 SELFTESTS = os.path.dirname(os.path.realpath(__file__))
 PROJECT = os.path.dirname(SELFTESTS)
+sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
+
+# pylint: disable=wrong-import-position
+from vmlib.base import cache_dir
+
 LOGS = os.path.join(PROJECT, 'build', 'check')
+UNSTEADY = os.path.join(LOGS, 'unsteady')
+FAILED = os.path.join(LOGS, 'failures')          # conftest.py writes there
 VM = os.path.join(PROJECT, 'scripts', 'vm')
 BEAT = 30               # seconds between lines of progress
 GRACE = 60              # seconds for what is interrupted to put its guests away
-KERNEL_BOUND = 1800     # seconds to build or fetch one
-
-# In the order in which they are made: what others wait for first.
-KERNELS = ['debian-6.1', 'debian-6.12', 'uml', 'uml-debug', 'debug']
+TEST_BOUND = 2400       # seconds of one test; a program's tests count as its first one
+BOUND = 80 * 60         # seconds of all tests
+MOST_UNSTEADY = 2
 FAILURES = ('failure', 'error')
 
+PARTS = ['build', 'userlib', 'sim', 'lint', 'harness', 'bench', 'kunit', 'guests', 'guests_x86']
+# What --quick leaves out, and how it runs the rest.
+SLOW = ['harness', 'guests_x86']
+QUICK = {'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_STEPS': '20000', 'SPINDLE_TEST_SEEDS': '500'}
+FULL = {'SPINDLE_TEST_FULL': '1', 'SPINDLE_TEST_SEEDS': '50000'}
+# Kernels in the order in which they are made; which parts need them.
+KERNELS = {
+    'debian-6.1': ['lint', 'guests', 'guests_x86'], 'debian-6.12': ['lint', 'guests', 'guests_x86'],
+    'uml': ['lint', 'harness', 'bench', 'kunit', 'guests'], 'uml-debug': ['kunit', 'guests'],
+    'debug': ['guests', 'guests_x86'],
+}
 
-class Part:
-    """One run of pytest.
-
-    Parts of a lane run one after the other, lanes beside each other. What keeps no
-    time in a guest is polite: it takes what the guests leave of the processors.
-    """
-
-    def __init__(self, name, bound, kernels=(), lane='guests', path=None, env=None, quick=None,
-                 full=False):
-        self.name = name
-        self.bound = bound
-        self.kernels = list(kernels)
-        self.lane = lane
-        self.path = path or name
-        self.env = env or {}
-        self.quick = quick              # what --quick changes in env; None: not part of it
-        self.full = full                # only with --full, or when named
-        self.process = None
-        self.state = 'waits'
-        self.results = []               # (kind, test, text)
-        self.log = os.path.join(LOGS, f'{name}.log')
-        self.xml = os.path.join(LOGS, f'{name}.xml')
-
-    def count(self, *kinds):
-        return sum(r[0] in kinds for r in self.results)
-
-
-PARTS = [
-    Part('build', 300, lane='host', quick={}),
-    Part('userlib', 600, lane='host', quick={'SPINDLE_TEST_STEPS': '20000'}),
-    Part('sim', 1200, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
-    Part('lint', 900, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
-    Part('harness', 600, ['uml']),
-    Part('bench', 600, ['uml'], quick={}),
-    Part('kunit', 300, ['uml-debug'], quick={'SPINDLE_TEST_KERNEL': 'uml'}),
-    Part('guests', 1500, ['uml', 'uml-debug'],
-         quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_DOORBELLS': 'polled'}),
-    Part('guests_x86', 900, ['debian-6.1', 'debian-6.12', 'debug']),
-    Part('guests_debian', 3000, ['debian-6.1', 'uml'], path='guests', full=True,
-         env={'SPINDLE_TEST_KERNEL': 'debian-6.1'}),
-]
+# Until its parent ends.
+SPINNER = 'import os\np = os.getppid()\nwhile os.getppid() == p:\n    sum(range(100000))'
 
 
 class Check:
     """All of it."""
 
-    def __init__(self, parts):
-        self.parts = parts
+    def __init__(self, args):
+        self.args = args
+        self.parts = args.only or [p for p in PARTS if not args.quick or p not in SLOW]
+        self.env = dict(os.environ, **(QUICK if args.quick else FULL if args.full else {}))
         self.start = time.monotonic()
-        self.made = {}                  # kernel: Event
-        self.lost = {}                  # kernel: why it could not be made
-        self.stopping = False
-        self.lock = threading.Lock()
-        self.running = set()            # processes
-        self.lanes = []                 # threads
+        self.doing = 'nothing'
+        self.log = os.path.join(LOGS, 'tests.log')
+        self.results = {}               # test: (kind, text, may it be run again)
+        self.unsteady = []
+        self.over = threading.Event()
 
     def say(self, text):
-        with self.lock:
-            print(f'check: {time.monotonic() - self.start:4.0f} s: {text}', flush=True)
+        print(f'check: {time.monotonic() - self.start:4.0f} s: {text}', flush=True)
 
-    def spawn(self, argv, log, env, polite):
-        """A process in a session of its own; with autogroups its niceness counts there only."""
-        if polite:
-            argv = ['sh', '-c', '{ echo 5 >/proc/self/autogroup; } 2>/dev/null; '
-                    'exec nice -n 5 "$@"', 'sh', *argv]
-        with open(log, 'wb') as out:
-            with self.lock:
-                if self.stopping:
-                    return None
-                p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, cwd=PROJECT,
-                                     stderr=subprocess.STDOUT, start_new_session=True,
-                                     env={**os.environ, **env})
-                self.running.add(p)
-        return p
+    # processes
 
-    def reap(self, p, bound):
-        """Wait for it; true when it came to its end within the bound."""
-        try:
-            p.wait(bound)
-            return True
-        except subprocess.TimeoutExpired:
-            self.interrupt(p)
-            return False
-        finally:
-            self.running.discard(p)
+    def spin(self):
+        """Processes that keep the processors busy, each in a session (and autogroup) of its own."""
+        return [subprocess.Popen([sys.executable, '-c', SPINNER], start_new_session=True)
+                for _ in range(self.args.busy)]
+
+    def run(self, argv, log, bound):
+        """Run a command to its end; its status, None when it was not there in time."""
+        with open(log, 'wb') as out, subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=PROJECT,
+                env=self.env, start_new_session=True) as p:
+            try:
+                return p.wait(bound)
+            except subprocess.TimeoutExpired:
+                self.interrupt(p)
+                return None
+            except BaseException:
+                self.interrupt(p)
+                raise
 
     @staticmethod
     def interrupt(p):
@@ -124,99 +100,152 @@ class Check:
             os.killpg(p.pid, signal.SIGKILL)
         p.wait()
 
-    def make_kernels(self, names):
-        for name in names:
+    # the steps
+
+    def make_kernels(self):
+        """True when all that the tests need are there."""
+        for name, users in KERNELS.items():
+            if not set(users) & set(self.parts) or (name == 'debug' and not self.args.full) or \
+                    (self.args.quick and name == 'uml-debug'):
+                continue
+            self.doing = f'making kernel {name}'
             began = time.monotonic()
             log = os.path.join(LOGS, f'kernel-{name}.log')
-            p = self.spawn([VM, 'kernel', name], log, {}, polite=True)
-            if p is None:
-                return
-            ended = self.reap(p, KERNEL_BOUND)
-            if self.stopping:
-                return
-            if not ended or p.returncode:
-                self.lost[name] = tail(log)
-                self.say(f'kernel {name} could not be made, see {relative(log)}')
-            elif time.monotonic() - began > 3:
+            if self.run([VM, 'kernel', name], log, BOUND):
+                self.results[f'kernel {name}'] = ('error', tail(log), False)
+                return False
+            if time.monotonic() - began > 3:
                 self.say(f'kernel {name} made in {time.monotonic() - began:.0f} s')
-            self.made[name].set()
+        return True
 
-    def run_lane(self, parts):
-        for part in parts:
-            for name in part.kernels:
-                while not self.made[name].wait(1):
-                    if self.stopping:
-                        return
-            lost = [f'no kernel {n}\n{self.lost[n]}' for n in part.kernels if n in self.lost]
-            if lost:
-                part.results = [('error', part.name, '\n'.join(lost))]
-                part.state = 'done'
-            elif not self.stopping:
-                self.run_part(part)
+    def pytest(self, name, what, workers):
+        """Run tests; {test: (kind, text, may it be run again)}."""
+        self.log, xml = (os.path.join(LOGS, f'{name}.{end}') for end in ('log', 'xml'))
+        self.doing = name
+        argv = ['/usr/bin/python3', '-B', '-m', 'pytest', '-v', '-p', 'no:cacheprovider',
+                '--color=no', '--tb=short', f'--junitxml={xml}', '-o', 'junit_logging=no',
+                f'--rootdir={PROJECT}', f'--timeout={TEST_BOUND}']
+        if workers:
+            argv += ['-n', str(workers), '--dist', 'loadgroup']
+        status = self.run([*argv, *what], self.log, BOUND)
+        results = results_of(xml, self.log)
+        if status not in (0, 1) or not results:
+            why = f'no end within {BOUND} s' if status is None else f'pytest: status {status}'
+            results[f'pytest ({name})'] = ('error', f'{why}\n{tail(self.log)}', False)
+        return results
 
-    def run_part(self, part):
-        for path in (part.log, part.xml):
-            if os.path.exists(path):
-                os.unlink(path)
-        began = time.monotonic()
-        self.say(f'{part.name} begins')
-        p = self.spawn(['/usr/bin/python3', '-B', '-m', 'pytest', '-v', '-p', 'no:cacheprovider',
-                        '--color=no', '--tb=short', f'--junitxml={part.xml}', '-o',
-                        'junit_logging=no', os.path.join(SELFTESTS, part.path)],
-                       part.log, part.env, part.lane == 'host')
-        if p is None:
+    def run_again(self):
+        """What may have failed for want of time, alone now; passing, it is unsteady."""
+        again = [t for t, (kind, _, again) in self.results.items() if kind in FAILURES and again]
+        if not again:
             return
-        part.process, part.state = p, 'runs'
-        ended = self.reap(p, part.bound)
-        part.results = results_of(part)
-        if self.stopping:
-            return
-        if not ended:
-            part.results.append(('error', part.name, f'no end within {part.bound} s, '
-                                 f'in {unfinished(part.log)}\n{tail(part.log)}'))
-        elif p.returncode not in (0, 1) or not part.results:
-            part.results.append(('error', part.name, f'pytest: status {p.returncode}\n'
-                                 f'{tail(part.log)}'))
-        part.state = 'done'
-        self.say(f'{part.name} ends after {time.monotonic() - began:.0f} s: {totals([part])}')
+        self.say(f'running {len(again)} tests once more, alone')
+        results = self.pytest('again', again, 0)
+        for test in again:
+            if results.get(test, ('error',))[0] == 'passed':
+                self.results[test] = ('passed', '', False)
+                self.unsteady.append(test)
 
     def beat(self):
         """Say now and then what goes on."""
-        while not self.stopping:
-            time.sleep(BEAT)
-            going = [f'{p.name} ({len(verdicts(p.log))} done)' for p in self.parts
-                     if p.state == 'runs']
-            making = [n for n, event in self.made.items() if not event.is_set()][:1]
-            going += [f'making kernel {n}' for n in making]
-            if not self.stopping:
-                self.say('; '.join(going) or 'nothing runs')
+        while not self.over.wait(BEAT):
+            if self.doing.startswith('making'):
+                self.say(self.doing)
+                continue
+            done, total, going = progress(self.log)
+            self.say(f'{done} of {total or "?"} done; now {", ".join(going) or "nothing"}')
 
-    def stop(self):
-        """End what runs, all at once."""
-        with self.lock:
-            self.stopping = True
-            running = list(self.running)
-        threads = [threading.Thread(target=self.interrupt, args=[p]) for p in running]
-        for thread in threads:
-            thread.start()
-        for thread in [*threads, *self.lanes]:
-            thread.join(GRACE + 10)
+    def go(self):
+        busy = []
+        threading.Thread(target=self.beat, daemon=True).start()
+        try:
+            busy = self.spin()
+            if self.make_kernels():
+                self.results.update(self.pytest(
+                    'tests', [os.path.join('selftests', p) for p in self.parts],
+                    self.args.workers))
+                self.run_again()
+        finally:
+            self.over.set()
+            for p in busy:
+                p.kill()
+                p.wait()
 
-    def run(self):
-        wanted = {n for part in self.parts for n in part.kernels}
-        kernels = [n for n in KERNELS if n in wanted]
-        self.made = {n: threading.Event() for n in kernels}
-        lanes = {}
-        for part in self.parts:
-            lanes.setdefault(part.lane, []).append(part)
-        self.lanes = [threading.Thread(target=self.run_lane, args=[lane], daemon=True)
-                      for lane in lanes.values()]
-        for thread in [threading.Thread(target=self.make_kernels, args=[kernels], daemon=True),
-                       threading.Thread(target=self.beat, daemon=True), *self.lanes]:
-            thread.start()
-        for thread in self.lanes:
-            thread.join()
-        self.stopping = True
+    # the end
+
+    def count(self, *kinds):
+        return sum(kind in kinds for kind, _, _ in self.results.values())
+
+    def totals(self):
+        return (f'{self.count("passed")} passed, {self.count(*FAILURES)} failed, '
+                f'{self.count("skipped")} skipped')
+
+    def summary(self):
+        """Print what came of it; true when all is well."""
+        told = 0
+        for test, (kind, text, _) in self.results.items():
+            lines = text.strip().splitlines()
+            if kind == 'skipped':
+                print(f'skipped: {test}: {lines[0] if lines else ""}')
+            elif kind in FAILURES:
+                print(f'FAILED: {test} (see {relative(self.log)} and {relative(FAILED)}/)')
+                told += 1
+                most = 12 if told <= 20 else 1
+                print(''.join(f'    {line[:200]}\n' for line in lines[:most]), end='')
+        for test in self.unsteady:
+            print(f'unsteady: {test} (log kept at {relative(keep_unsteady(test))})')
+        if len(self.unsteady) > MOST_UNSTEADY:
+            self.results['steadiness'] = ('failure', '', False)
+            print(f'FAILED: {len(self.unsteady)} unsteady tests, more than {MOST_UNSTEADY}')
+        print(self.totals(), flush=True)
+        return self.count('passed') > 0 and not self.count(*FAILURES)
+
+
+# What pytest has said
+
+VERDICT = re.compile(r'^(?:\[gw\d+\] \[ *\d+%\] (PASSED|FAILED|SKIPPED|ERROR) (\S.*?)|'
+                     r'(\S+::.*?) (PASSED|FAILED|SKIPPED|ERROR)\b.*?) *$', re.M)
+
+
+def plain(test):
+    """A test's name without the group that pytest-xdist adds."""
+    return test.partition('@')[0].strip()
+
+
+def verdicts(text):
+    """{test: verdict} in the output of pytest -v, with and without workers."""
+    return {plain(m[2] or m[3]): m[1] or m[4] for m in VERDICT.finditer(text)}
+
+
+def progress(log):
+    """How many tests are done, of how many, and those that run."""
+    text = text_of(log)
+    done = verdicts(text)
+    total = re.search(r'^gw0 \[(\d+)\]|^collected (\d+) items', text, re.M)
+    begun = {plain(line) for line in text.splitlines() if re.match(r'selftests/\S+::', line)}
+    going = sorted(t.rpartition('::')[2][:60] for t in begun - set(done) if ' ' not in t[-8:])
+    return len(done), total and int(total[1] or total[2]), going[-4:]
+
+
+def results_of(xml, log):
+    """{test: (kind, text, may it be run again)}."""
+    if not os.path.exists(xml):
+        kinds = {'PASSED': 'passed', 'FAILED': 'failure', 'SKIPPED': 'skipped', 'ERROR': 'error'}
+        return {test: (kinds[verdict], '', False)
+                for test, verdict in verdicts(text_of(log)).items()}
+    found = {}
+    for case in ET.parse(xml).iter('testcase'):
+        path = case.get('classname').replace('.', '/')
+        test = f'{path}.py::{plain(case.get("name"))}'
+        # one whose guest fails at the end too is there twice
+        kind, text, again = found.get(test, ('passed', '', True))
+        for mark in case:
+            if mark.tag in FAILURES or (mark.tag == 'skipped' and kind == 'passed'):
+                kind = mark.tag
+                text += (mark.get('message') or mark.text or '') + '\n'
+        said = [p.get('value') for p in case.iter('property') if p.get('name') == 'again']
+        found[test] = (kind, text, again and 'no' not in said and ('yes' in said or kind == 'passed'))
+    return found
 
 
 def relative(path):
@@ -235,100 +264,79 @@ def tail(path, lines=15):
     return '\n'.join(text_of(path).splitlines()[-lines:])
 
 
-VERDICT = re.compile(r'^(\S+::.*?) (PASSED|FAILED|SKIPPED|ERROR)\b.*', re.M)
+def keep_unsteady(test):
+    """Move what is known of its first failure to where it stays."""
+    for where in glob.glob(os.path.join(FAILED, '*')):
+        if plain(text_of(os.path.join(where, 'failure.txt')).partition('\n')[0]) == test:
+            os.makedirs(UNSTEADY, exist_ok=True)
+            return shutil.move(where, os.path.join(UNSTEADY, os.path.basename(where)))
+    return UNSTEADY
 
 
-def verdicts(log):
-    """What pytest -v has said so far, for a run that left nothing better."""
-    return VERDICT.findall(text_of(log))
+# What passed is on record
+
+def git(*args):
+    return subprocess.run(['git', '-C', PROJECT, *args], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.strip()
 
 
-def unfinished(log):
-    """The test that ran when all ended."""
-    begun = [line for line in text_of(log).splitlines()
-             if re.match(r'\S+::', line) and not VERDICT.match(line)]
-    return begun[-1].strip() if begun else 'no test'
+def clean_commit():
+    """HEAD, if the tree is just that."""
+    return None if git('status', '--porcelain') else git('rev-parse', 'HEAD') or None
 
 
-def results_of(part):
-    if not os.path.exists(part.xml):
-        kinds = {'PASSED': 'passed', 'FAILED': 'failure', 'SKIPPED': 'skipped', 'ERROR': 'error'}
-        return [(kinds[kind], test, '') for test, kind in verdicts(part.log)]
-    found = {}
-    for case in ET.parse(part.xml).iter('testcase'):
-        name = f'{part.name}: {case.get("name")}'
-        # one whose guest fails at the end too is there twice
-        key = (case.get('classname'), name)
-        kind, text = found.get(key, ('passed', ''))
-        for mark in case:
-            if mark.tag in FAILURES or (mark.tag == 'skipped' and kind == 'passed'):
-                kind = mark.tag
-                text += (mark.get('message') or mark.text or '') + '\n'
-        found[key] = (kind, text)
-    return [(kind, name, text) for (_, name), (kind, text) in found.items()]
+def record(commit):
+    return os.path.join(cache_dir(), 'checks', commit)
 
 
-def totals(parts):
-    def count(*kinds):
-        return sum(part.count(*kinds) for part in parts)
-
-    return f'{count("passed")} passed, {count(*FAILURES)} failed, {count("skipped")} skipped'
-
-
-def summary(parts, interrupted):
-    told = 0
-    for part in parts:
-        if part.state != 'done' and interrupted:
-            part.results.append(('error', part.name, 'interrupted'))
-        for kind, test, text in part.results:
-            lines = text.strip().splitlines()
-            if kind == 'skipped':
-                print(f'skipped: {test}: {lines[0] if lines else ""}')
-            elif kind in FAILURES:
-                print(f'FAILED: {test} (see {relative(part.log)})')
-                told += 1
-                most = 12 if told <= 20 else 1
-                print(''.join(f'    {line[:200]}\n' for line in lines[:most]), end='')
-    print(totals(parts), flush=True)
-    failed = sum(part.count(*FAILURES) for part in parts)
-    passed = sum(part.count('passed') for part in parts)
-    return 0 if passed and not failed else 1
+def note_green(check, commit):
+    os.makedirs(os.path.dirname(record(commit)), exist_ok=True)
+    with open(record(commit), 'w', encoding='utf-8') as f:
+        json.dump({'date': time.strftime('%Y-%m-%d %H:%M:%S %z'), 'totals': check.totals(),
+                   'seconds': round(time.monotonic() - check.start), 'full': check.args.full,
+                   'busy': check.args.busy, 'unsteady': check.unsteady}, f)
 
 
-def chosen():
-    names = [part.name for part in PARTS]
+def was_green():
+    commit = clean_commit()
+    if commit is None:
+        print('check: the tree has uncommitted changes')
+        return 1
+    if not os.path.exists(record(commit)):
+        print(f'check: {commit[:12]} is not known to have passed')
+        return 1
+    print(f'check: {commit[:12]}: {text_of(record(commit))}')
+    return 0
+
+
+def parse():
     parser = argparse.ArgumentParser(prog='scripts/check', description='Run all tests.', epilog=(
         'The last line says how many passed; the status is 0 when none failed and some passed. '
-        'Logs: build/check/.'))
+        'Logs: build/check/. Documentation/testing.rst says what is in which.'))
     parser.add_argument('--quick', action='store_true',
                         help='minutes: fewer seeds, the fast kernel, one doorbell')
-    parser.add_argument('--full', action='store_true',
-                        help="also every guest test again on Debian's kernel, emulated")
-    parser.add_argument('--only', action='append', choices=names, metavar='PART',
-                        help=f'this part, can be repeated: {", ".join(names)}')
-    parser.add_argument('--list', action='store_true', help='list the parts')
-    args = parser.parse_args()
-    if args.only:
-        parts = [part for part in PARTS if part.name in args.only]
-    elif args.quick:
-        parts = [part for part in PARTS if part.quick is not None]
-    else:
-        parts = [part for part in PARTS if args.full or not part.full]
-    if args.quick:
-        for part in parts:
-            part.env.update(part.quick or {})
-            kernel = part.env.get('SPINDLE_TEST_KERNEL')
-            if kernel:
-                part.kernels = [kernel]
-    if args.list:
-        for part in parts:
-            print(f'{part.name:14} at most {part.bound} s')
-        sys.exit(0)
-    return parts
+    parser.add_argument('--full', action='store_true', help='hours: every guest test on every '
+                        'kernel under both doorbells, the x86 debug kernel, more seeds')
+    parser.add_argument('--only', action='append', choices=PARTS, metavar='PART',
+                        help=f'this part, can be repeated: {", ".join(PARTS)}')
+    parser.add_argument('--busy', type=int, default=0, metavar='N',
+                        help='keep N processes spinning beside the tests')
+    parser.add_argument('--workers', type=int, default=os.cpu_count() + 1, metavar='N',
+                        help='tests that run side by side (default: one more than processors)')
+    parser.add_argument('--was-green', action='store_true',
+                        help='only tell whether this very commit has passed')
+    parser.add_argument('--list', action='store_true', help='only list the parts')
+    return parser.parse_args()
 
 
 def main():
-    parts = chosen()
+    args = parse()
+    if args.was_green:
+        return was_green()
+    check = Check(args)
+    if args.list:
+        print('\n'.join(check.parts))
+        return 0
     os.makedirs(LOGS, exist_ok=True)
     # held until the end
     lock = os.open(os.path.join(LOGS, 'lock'), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
@@ -337,7 +345,8 @@ def main():
     except BlockingIOError:
         print('check: another one runs in this checkout', file=sys.stderr)
         return 1
-    check = Check(parts)
+    for where in (FAILED, UNSTEADY):
+        shutil.rmtree(where, ignore_errors=True)
 
     def interrupted(signum, frame):
         raise KeyboardInterrupt
@@ -345,16 +354,17 @@ def main():
     # one that was started in the background has SIGINT ignored, and so would its children
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, interrupted)
+    commit = clean_commit()
     try:
-        check.run()
+        check.go()
     except KeyboardInterrupt:
-        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(sig, signal.SIG_IGN)
-        check.say('interrupted')
-        check.stop()
-        summary(parts, True)
+        check.results[check.doing] = ('error', 'interrupted', False)
+        check.summary()
         return 130
-    return summary(parts, False)
+    ok = check.summary()
+    if ok and commit and commit == clean_commit() and not args.only and not args.quick:
+        note_green(check, commit)
+    return 0 if ok else 1
 
 
 if __name__ == '__main__':

@@ -20,7 +20,7 @@ def run(*argv, cwd='/', status=0):
     """Output of a command; an outer make does not concern it."""
     env = {k: v for k, v in os.environ.items()
            if k not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'ARCH', 'KBUILD_OUTPUT', 'KDIR')}
-    done = subprocess.run(argv, cwd=cwd, text=True, check=False, timeout=200, env=env,
+    done = subprocess.run(argv, cwd=cwd, text=True, check=False, timeout=1500, env=env,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
     assert (done.returncode == 0) == (status == 0), done.stdout

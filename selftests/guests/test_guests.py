@@ -5,8 +5,10 @@ Each test of the C programs is a case of its own here. A program runs once for
 all its chosen tests, in a guest that they share; when a test takes the guest
 down with it, the rest goes on in a new one.
 
-SPINDLE_TEST_KERNEL chooses the kernel (default: uml-debug), SPINDLE_TEST_DOORBELLS
-the doorbells.
+Each test runs once, on uml-debug, under one doorbell; FEW run under the other
+one, too, and a few programs on Debian's kernels. SPINDLE_TEST_FULL=1: every
+test on every kernel under both. SPINDLE_TEST_KERNEL and SPINDLE_TEST_DOORBELLS
+choose kernels and doorbells for all of them.
 """
 
 import itertools
@@ -25,20 +27,52 @@ PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__
 sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position,redefined-outer-name
-from vmlib import Cluster, Error, GuestDied, KernelComplaint, Timeout
+from vmlib import PATIENT, Cluster, Error, GuestDied, KernelComplaint, Timeout
 
-KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml-debug')
-DOORBELLS = os.environ.get('SPINDLE_TEST_DOORBELLS', 'polled completion').split()
+FULL = os.environ.get('SPINDLE_TEST_FULL') == '1'
+ALL_KERNELS = ['uml', 'uml-debug', 'debian-6.1', 'debian-6.12', 'debug']
+DOORBELLS = ['polled', 'completion']
 BIN = os.path.join(PROJECT, 'build', 'selftests')
-PROGRAMS = ['socket_test', 'rings_test', 'detach_test', 'slow_test', 'sysfs_test', 'group_test',
-            'hostile_test', 'module_test']
-SCALE = {'uml': 1, 'uml-debug': 1, 'debian-6.1': 2, 'debian-6.12': 2}.get(KERNEL, 4)
+# program: the doorbell under which it runs where only one is wanted
+PROGRAMS = {
+    'socket_test': 'polled', 'rings_test': 'completion', 'detach_test': 'completion',
+    'slow_test': 'polled', 'sysfs_test': 'polled', 'group_test': 'polled',
+    'hostile_test': 'completion', 'module_test': 'completion',
+}
+# What runs under the other doorbell, too: where the doorbell matters most.
+FEW = {
+    'group_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
+    'test_lossy_wire', 'test_killed_guest',
+}
+# Programs that run on Debian's kernels, with two processors, too.
+FEW_ON_DEBIAN = {'debian-6.1': ['group_test'], 'debian-6.12': ['hostile_test']}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
 FOREVER = str(2 ** 64 - 1)
-# within this time the loss of a node is known to the others
-NODE_LOST = 20 * SCALE
-MEMBER_LOST = 5 * SCALE
+# Nodes that are killed or cut off are to be found out about soon, but not those that are
+# slow because the host is.
+PROMPT = 'suspect_ms=10000'
+
+
+VARIANTS = {}
+
+
+def variants(name, own):
+    """The kernels and doorbells under which a test runs, each pair one object.
+
+    pytest takes parameters for the same only if they are the same object.
+    """
+    kernels = os.environ.get('SPINDLE_TEST_KERNEL', '').split()
+    doorbells = os.environ.get('SPINDLE_TEST_DOORBELLS', '').split()
+    if FULL or doorbells:
+        found = itertools.product(kernels or (ALL_KERNELS if FULL else ['uml-debug']),
+                                  doorbells or DOORBELLS)
+    elif kernels:
+        found = itertools.product(kernels, [own])
+    else:
+        found = [('uml-debug', d) for d in DOORBELLS if d == own or name in FEW]
+        found += [(k, own) for k, names in FEW_ON_DEBIAN.items() if name in names]
+    return [VARIANTS.setdefault(v, v) for v in found]
 
 
 def build():
@@ -53,7 +87,11 @@ def names_of(program):
 
 
 build()
-CASES = [(program, name) for program in PROGRAMS for name in names_of(program)]
+RUNS = [(kernel, doorbell, program) for program, own in PROGRAMS.items()
+        for kernel, doorbell in variants(program, own)]
+# the last case of a program: the kernel log of what ran before has no complaint in it
+CONTENT = 'kernel_is_content'
+CASES = [(run, name) for run in RUNS for name in [*names_of(run[2]), CONTENT]]
 
 
 # One guest with many addresses, for the C programs
@@ -82,20 +120,22 @@ def parse(text):
 
 
 class SharedGuest:
-    """A guest for all programs under one doorbell."""
+    """A guest for the tests of a program."""
 
-    def __init__(self, doorbell):
+    def __init__(self, kernel, doorbell, program):
+        self.kernel = kernel
         self.doorbell = doorbell
+        self.program = program
         self.cluster = None
         self.boots = 0
         self.outcomes = {}
-        self.complaints = {}
+        self.complaint = ''
 
     def up(self):
         if self.cluster is None:
             self.boots += 1
-            cluster = Cluster(kernel=KERNEL, nodes=1, addrs=ADDRS, module=True, timeout=3000, mem='1G',
-                              modparam=f'doorbell={self.doorbell}')
+            cluster = Cluster(kernel=self.kernel, nodes=1, addrs=ADDRS, module=True, timeout=20000,
+                              mem='1G', modparam=f'doorbell={self.doorbell} {PATIENT}')
             cluster.open()
             self.cluster = cluster
         return self.cluster
@@ -105,47 +145,43 @@ class SharedGuest:
             self.cluster.close()
             self.cluster = None
 
-    def run(self, program, names):
+    def run(self, names):
         """Run the tests that have no outcome yet."""
-        outcomes = self.outcomes.setdefault(program, {})
-        while left := [n for n in names if n not in outcomes]:
+        while left := [n for n in names if n not in self.outcomes]:
             if self.boots >= MAX_BOOTS:
                 for name in left:
-                    outcomes[name] = Outcome(False, 'not run: too many guests went down before')
+                    self.outcomes[name] = Outcome(False, 'broken: too many guests went down before')
                 break
-            self.run_once(program, left, outcomes)
-        return outcomes
+            self.run_once(left)
 
-    def run_once(self, program, left, outcomes):
+    def run_once(self, left):
         cluster = self.up()
-        p = cluster.start(0, [os.path.join(BIN, program), *left],
-                          env={'SPINDLE_TIMEOUT_SCALE': SCALE})
+        p = cluster.start(0, [os.path.join(BIN, self.program), *left])
         end = ''
         try:
-            p.wait(1500)
+            p.wait(300)
         except (GuestDied, Timeout) as e:
             end = str(e)
         found, rest = parse(p.stdout)
-        outcomes.update(found)
-        said = self.complain(program)
+        try:
+            cluster.check_logs()
+        except KernelComplaint as e:
+            self.complaint += str(e)
+        for outcome in found.values():
+            # nobody knows which of them the kernel complained about
+            outcome.text += self.complaint and f'\n{self.complaint}'
+        self.outcomes.update(found)
         culprit = next((n for n in left if n not in found), None)
         if culprit:
             log = '\n'.join(cluster.log(0).splitlines()[-60:])
-            outcomes[culprit] = Outcome(False, f'{end}\n{rest}\n{p.stderr}\n{said}\n{log}')
+            self.outcomes[culprit] = Outcome(
+                False, f'{end}\n{rest}\n{p.stderr}\n{self.complaint}\n{log}')
             self.down()
 
-    def complain(self, program):
-        try:
-            self.cluster.check_logs()
-        except KernelComplaint as e:
-            self.complaints[program] = self.complaints.get(program, '') + str(e)
-            return str(e)
-        return ''
 
-
-@pytest.fixture(scope='session', params=DOORBELLS)
+@pytest.fixture(scope='session')
 def shared(request):
-    guest = SharedGuest(request.param)
+    guest = SharedGuest(*request.param)
     yield guest
     try:
         if guest.cluster:
@@ -155,52 +191,60 @@ def shared(request):
         guest.down()
 
 
-def chosen(request, program):
-    """The tests of the program that this run of pytest wants under the same doorbell."""
-    own = request.node.callspec.params['shared']
-    return [item.callspec.params['case'][1] for item in request.session.items
-            if getattr(item, 'callspec', None) and 'case' in item.callspec.params and
-            item.callspec.params['case'][0] == program and
-            item.callspec.params['shared'] == own]
+def chosen(request, run):
+    """The tests of the program that this run of pytest wants in the same guest."""
+    params = [getattr(item, 'callspec', None) and item.callspec.params
+              for item in request.session.items]
+    return [p['name'] for p in params
+            if p and p.get('shared') == run and p['name'] != CONTENT]
 
 
-@pytest.mark.parametrize('case', CASES, ids=lambda case: f'{case[0]}-{case[1]}')
-def test_program(shared, case, request):
-    program, name = case
-    if name not in shared.outcomes.get(program, {}):
-        shared.run(program, chosen(request, program) or [name])
-    outcome = shared.outcomes[program][name]
+@pytest.mark.parametrize('shared,name', CASES, indirect=['shared'], scope='session',
+                         ids=['-'.join([*run, name]) for run, name in CASES])
+def test_program(shared, name, request):
+    if name == CONTENT:
+        assert not shared.complaint, shared.complaint
+        return
+    if name not in shared.outcomes:
+        shared.run(chosen(request, request.node.callspec.params['shared']) or [name])
+    outcome = shared.outcomes[name]
     if outcome.skipped:
         pytest.skip(outcome.text)
     assert outcome.ok, outcome.text
 
 
-@pytest.mark.parametrize('program', PROGRAMS)
-def test_kernel_is_content_with(shared, program):
-    """The kernel log of what ran before has no complaint in it."""
-    if program not in shared.outcomes:
-        pytest.skip('not run')
-    assert program not in shared.complaints, shared.complaints[program]
-
-
 # Several guests
 
-@pytest.fixture(scope='module', params=DOORBELLS)
+def pytest_generate_tests(metafunc):
+    for fixture, own in (('trio', 'polled'), ('fresh', 'completion')):
+        if fixture in metafunc.fixturenames:
+            found = variants(metafunc.function.__name__, own)
+            metafunc.parametrize(fixture, found, indirect=True, ids='-'.join)
+
+
+@pytest.fixture(scope='module')
 def trio(request):
     """Three guests for tests that leave them as they found them."""
-    cluster = Cluster(kernel=KERNEL, nodes=3, module=True, timeout=1500,
-                      modparam=f'doorbell={request.param}')
-    with cluster:
+    kernel, doorbell = request.param
+    with Cluster(kernel=kernel, nodes=3, module=True, timeout=20000,
+                 modparam=f'doorbell={doorbell} {PATIENT}') as cluster:
         yield cluster
 
 
-@pytest.fixture(params=DOORBELLS)
+@pytest.fixture
 def fresh(request):
     """Three guests for one test that treats them badly."""
-    cluster = Cluster(kernel=KERNEL, nodes=3, module=True, timeout=400, leaks=False,
-                      modparam=f'doorbell={request.param}')
-    with cluster:
+    kernel, doorbell = request.param
+    with Cluster(kernel=kernel, nodes=3, module=True, timeout=20000, leaks=False,
+                 modparam=f'doorbell={doorbell} {PROMPT}') as cluster:
         yield cluster
+
+
+class Broken(AssertionError):
+    """Messages were lost, doubled, reordered or changed: no matter how busy the host is."""
+
+    def __init__(self, text):
+        super().__init__(f'broken: {text}')
 
 
 NAMES = (f'g{i}' for i in itertools.count())
@@ -232,32 +276,34 @@ class Job:
     def order_file(self, i):
         return os.path.join(self.c.out, f'{self.name}.{i}')
 
-    def wait_talking(self, timeout=60 * SCALE):
+    def wait_talking(self):
         for p in self.members.values():
-            p.wait_output('sending', timeout)
+            p.wait_output('sending')
 
-    def wait_active(self, timeout=60 * SCALE):
+    def wait_active(self):
         for p in self.members.values():
-            p.wait_output('active', timeout)
+            p.wait_output('active')
 
-    def done(self, timeout=120 * SCALE):
+    def done(self):
         """All have ended in order and received the same."""
         lines = {}
         for i, p in self.members.items():
-            status = p.wait(timeout)
+            status = p.wait(120)
             assert status == 0, f'member {i}: status {status}\n{p.stdout}{p.stderr}'
             lines[i] = re.search(r'^done (\d+) (\d+) (\w+)$', p.stdout, re.M).groups()
         total = sum(int(sent) for _, sent, _ in lines.values())
         for i, (received, _, hash_) in lines.items():
-            assert int(received) == total, f'member {i} received {received} of {total}'
-            assert hash_ == lines[0][2], f'member {i} has another order'
+            if int(received) != total:
+                raise Broken(f'member {i} received {received} of {total}')
+            if hash_ != lines[0][2]:
+                raise Broken(f'member {i} has another order')
         return total
 
-    def failed(self, i, errors, timeout):
-        """The member has failed with one of these errors, in time; how long it took."""
+    def failed(self, i, *errors):
+        """The member has failed with one of these errors; how long it took."""
         start = time.monotonic()
         p = self.members[i]
-        status = p.wait(timeout)
+        status = p.wait()
         assert status == 3, f'member {i}: status {status}\n{p.stdout}{p.stderr}'
         error = re.search(r'^failed (\w+) (\d+)$', p.stdout, re.M)[1]
         assert error in errors, f'member {i} failed with {error}'
@@ -274,8 +320,8 @@ class Job:
         for i in members[1:]:
             n = min(len(hashes[i]), len(hashes[first]))
             # a rolling hash: equal at the last place, equal before it
-            assert not n or hashes[i][n - 1] == hashes[first][n - 1], \
-                f'members {first} and {i} differ within the first {n} messages'
+            if n and hashes[i][n - 1] != hashes[first][n - 1]:
+                raise Broken(f'members {first} and {i} differ within the first {n} messages')
         return {i: len(h) for i, h in hashes.items()}
 
 
@@ -319,7 +365,7 @@ def test_libspindle_across_guests(trio, wait):
                                           first if i else '-', '6', messages, '700', wait]))
     orders = set()
     for p in members:
-        assert p.wait(120 * SCALE) == 0, p.stdout + p.stderr
+        assert p.wait(120) == 0, p.stdout + p.stderr
         found = re.search(r'received (\d+) .* order (\w+)', p.stdout)
         assert found[1] == str(5 * 600), p.stdout
         orders.add(found[2])
@@ -353,7 +399,7 @@ def test_killed_program(trio, victim):
     job.members[victim].signal(signal.SIGKILL)
     others = [i for i in range(3) if i != victim]
     for i in others:
-        job.failed(i, ('ECONNRESET',), MEMBER_LOST)
+        job.failed(i, 'ECONNRESET')
     job.prefixes(others)
 
 
@@ -362,7 +408,7 @@ def test_killed_quiet_program(trio):
     job.wait_talking()
     job.members[1].signal(signal.SIGKILL)
     for i in (0, 2):
-        job.failed(i, ('ECONNRESET',), MEMBER_LOST)
+        job.failed(i, 'ECONNRESET')
 
 
 def test_killed_program_and_the_same_name(trio):
@@ -370,7 +416,7 @@ def test_killed_program_and_the_same_name(trio):
     job.wait_talking()
     job.members[1].signal(signal.SIGKILL)
     for i in (0, 2):
-        job.failed(i, ('ECONNRESET',), MEMBER_LOST)
+        job.failed(i, 'ECONNRESET')
     Job(trio, name='reborn', messages=200, max=300).done()
 
 
@@ -386,7 +432,7 @@ def test_lossy_wire(trio):
     for other in (1, 2):
         trio.link(0, other, loss='0.5%')
     try:
-        Job(trio, messages=300, max=1000).done(200 * SCALE)
+        Job(trio, messages=300, max=1000).done()
     finally:
         for other in (1, 2):
             trio.link(0, other, loss=0)
@@ -440,10 +486,8 @@ def test_join_unknown_group_on_another_guest(trio):
 
 def test_join_a_guest_that_is_cut_off(fresh):
     fresh.link(1, cut=True)
-    start = time.monotonic()
     error = join_error(fresh, 0, fresh.env(1)['SPINDLE_ADDR'])
     assert error in ('No route to host', 'Connection timed out')
-    assert time.monotonic() - start < 25 * SCALE
 
 
 @pytest.mark.parametrize('victim', [0, 1, 2])
@@ -453,7 +497,7 @@ def test_killed_guest(fresh, victim):
     fresh.kill(victim)
     others = [i for i in range(3) if i != victim]
     for i in others:
-        took = job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+        took = job.failed(i, 'EHOSTDOWN')
         print(f'node {i} knew after {took:.2f} s')
     job.prefixes(others)
     # the two that are left go on with a new group
@@ -466,7 +510,7 @@ def test_killed_guest_of_a_quiet_group(fresh):
     job.wait_talking()
     fresh.kill(2)
     for i in (0, 1):
-        job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+        job.failed(i, 'EHOSTDOWN')
 
 
 def test_cut_off_guest(fresh):
@@ -474,7 +518,7 @@ def test_cut_off_guest(fresh):
     job.wait_talking()
     fresh.link(2, cut=True)
     for i in range(3):
-        job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+        job.failed(i, 'EHOSTDOWN')
     job.prefixes([0, 1, 2])
     fresh.link(2, heal=True)
     Job(fresh, messages=200, max=500).done()
@@ -485,9 +529,9 @@ def test_cut_wire_between_two(fresh):
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
     fresh.link(1, 2, cut=True)
-    job.failed(0, ('EHOSTDOWN', 'ECONNRESET'), NODE_LOST)
+    job.failed(0, 'EHOSTDOWN', 'ECONNRESET')
     for i in (1, 2):
-        job.failed(i, ('EHOSTDOWN', 'ECONNRESET'), NODE_LOST)
+        job.failed(i, 'EHOSTDOWN', 'ECONNRESET')
     job.prefixes([0, 1, 2])
 
 
@@ -497,7 +541,7 @@ def test_short_cut_heals(fresh):
     job.wait_talking()
     fresh.link(0, 1, cut=True)
     fresh.link(0, 1, heal=True)
-    job.done(200 * SCALE)
+    job.done()
 
 
 def test_stopped_guest(fresh):
@@ -505,10 +549,10 @@ def test_stopped_guest(fresh):
     job.wait_talking()
     fresh.pause(2)
     for i in (0, 1):
-        job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+        job.failed(i, 'EHOSTDOWN')
     fresh.resume(2)
     # it finds out, whatever it believed
-    job.failed(2, ('EHOSTDOWN', 'ECONNRESET'), NODE_LOST)
+    job.failed(2, 'EHOSTDOWN', 'ECONNRESET')
 
 
 def test_stopped_guest_is_named(fresh):
@@ -516,19 +560,16 @@ def test_stopped_guest_is_named(fresh):
     job = Job(fresh, messages=FOREVER, max=1000, window=8192)
     job.wait_talking()
     where = f'/sys/kernel/spindle/{fresh.env(0)["SPINDLE_ADDR"]}/{job.name}/slow'
-    for node in range(3):
-        assert fresh.env(node)['SPINDLE_ADDR'] not in \
-            fresh.run(0, ['cat', where], check=True).stdout
     fresh.pause(2)
     addr = re.escape(fresh.env(2)['SPINDLE_ADDR'])
     # it depends on what it had told last; who lacks its turn may be named as well
     line = rf'^node \d {addr} stage (receive|consume) lag \d+ messages$'
-    end, said = time.monotonic() + NODE_LOST, ''
+    said = ''
     while not re.search(line, said, re.M):
-        assert time.monotonic() < end, said
-        said = fresh.run(0, ['cat', where]).stdout
+        # the group is there until the node counts as lost
+        said = fresh.run(0, ['cat', where], check=True).stdout
     for i in (0, 1):
-        job.failed(i, ('EHOSTDOWN',), NODE_LOST)
+        job.failed(i, 'EHOSTDOWN')
     # the kernel's log has it, too
     assert re.search(rf'node \d \({addr}\) is slow: stage (receive|consume)', fresh.log(0))
     fresh.resume(2)
@@ -541,7 +582,7 @@ def test_node_behind_a_slow_wire_is_named(fresh):
     job.wait_talking()
     where = f'/sys/kernel/spindle/{fresh.env(0)["SPINDLE_ADDR"]}/{job.name}/slow'
     addr = re.escape(fresh.env(1)['SPINDLE_ADDR'])
-    end, said = time.monotonic() + 30 * SCALE, ''
+    end, said = time.monotonic() + 30 * fresh.patience, ''
     while not re.search(rf'^node \d {addr} stage receive lag \d+ messages$', said, re.M):
         assert time.monotonic() < end, said
         said = fresh.run(0, ['cat', where], check=True).stdout
@@ -558,8 +599,8 @@ def test_unload_while_others_talk(fresh):
     assert fresh.run(2, 'rmmod spindle').status != 0
     whole.members[2].signal(signal.SIGKILL)
     for i in (0, 1):
-        whole.failed(i, ('ECONNRESET',), MEMBER_LOST)
-    end = time.monotonic() + 30 * SCALE
+        whole.failed(i, 'ECONNRESET')
+    end = time.monotonic() + 30 * fresh.patience
     while fresh.run(2, 'rmmod spindle').status:
         assert time.monotonic() < end, 'the module does not leave'
     # those two never noticed
@@ -606,7 +647,7 @@ def test_example_of_the_readme(trio):
             talk += first
         said.append(trio.start(i, talk))
     for p in said:
-        assert p.wait(60 * SCALE) == 0, p.stderr
+        assert p.wait() == 0, p.stderr
     assert said[0].stdout == said[1].stdout == said[2].stdout
     assert sorted(line.split(' ', 1)[1] for line in said[0].stdout.splitlines()) == \
         ['bye'] * 3 + [f'hello from {i}' for i in range(3)]
@@ -616,7 +657,7 @@ def test_demo_order_without_guests_left_over():
     """The demo, on the fast kernel: one order, status 0, nothing of it left."""
     before = set(os.listdir('/tmp'))
     done = subprocess.run([os.path.join(PROJECT, 'scripts', 'demo'), '--kernel', 'uml', '--mb',
-                           '0.2'], text=True, timeout=300, check=False, stdin=subprocess.DEVNULL,
+                           '0.2'], text=True, timeout=1500, check=False, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(r'spindle demo: 3 nodes, \d+ messages, one order: yes', last), done.stdout
@@ -634,7 +675,7 @@ def test_demo_interrupted():
                 break
         p.send_signal(signal.SIGINT)
         rest = p.stdout.read()
-        assert p.wait(60) == 130, rest
+        assert p.wait(300) == 130, rest
     assert 'interrupted' in rest
 
 

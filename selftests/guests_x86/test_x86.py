@@ -17,20 +17,24 @@ PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__
 sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position,redefined-outer-name
-from vmlib import Cluster
+from vmlib import PATIENT, Cluster
 
-KERNELS = ['debian-6.1', 'debian-6.12', 'debug']
+KERNELS = ['debian-6.1', 'debian-6.12']
+# its build takes longer than the rest of the check
+if os.environ.get('SPINDLE_TEST_FULL') == '1':
+    KERNELS.append('debug')
 BIN = os.path.join(PROJECT, 'build', 'selftests')
 NODES = 3
 MESSAGES = 1000
-BOUND = 240             # of one member, s
+BOUND = 120             # of one member on an idle host, s
 
 
 @pytest.fixture(scope='module', params=KERNELS)
 def guest(request):
     """One guest that is three nodes."""
     subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', 'socket')], check=True)
-    cluster = Cluster(kernel=request.param, nodes=1, addrs=NODES, smp=2, module=True, timeout=600)
+    cluster = Cluster(kernel=request.param, nodes=1, addrs=NODES, smp=2, module=True, timeout=10000,
+                      modparam=PATIENT)
     try:
         cluster.open()
         yield cluster
@@ -48,7 +52,7 @@ def start(cluster, name, messages, *options):
         members.append(cluster.start(0, [
             os.path.join(BIN, 'member'), '--name', name, '--addr', addr, *contact,
             '--members', str(NODES), '--messages', str(messages), '--max', '1000',
-            '--seconds', str(BOUND), *options]))
+            *options]))
     return members
 
 
@@ -65,7 +69,7 @@ def same_order(cluster, members):
         received, sent, order = re.search(r'^done (\d+) (\d+) (\w+)$', p.stdout, re.M).groups()
         assert int(sent) == MESSAGES
         seen.add((int(received), order))
-    assert len(seen) == 1 and seen.pop()[0] == NODES * MESSAGES
+    assert seen == {(NODES * MESSAGES, order)}, f'broken: {seen}'
     cluster.check_logs()
 
 

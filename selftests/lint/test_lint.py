@@ -5,11 +5,13 @@ A tool that is missing is a failure: scripts/setup installs them all.
 """
 
 import functools
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import urllib.parse
 
 import pytest
 
@@ -252,6 +254,58 @@ def test_manual():
 
 def test_manual_in_man_db_too():
     silent('groff', '-man', '-T', 'utf8', '-w', 'w', '-z', *files(MANUALS))
+
+
+PAGES = files(r'.*\.rst')
+PAGE_WIDTH = 100
+FIGURES_LINES = 300
+
+
+@functools.lru_cache(None)
+def page_of(name):
+    """A page as docutils reads it, and what docutils had to say about it."""
+    from docutils import core   # pylint: disable=import-outside-toplevel
+
+    said = io.StringIO()
+    tree = core.publish_doctree(text_of(name), source_path=name, settings_overrides={
+        '_disable_config': True, 'file_insertion_enabled': False, 'report_level': 2,
+        'halt_level': 5, 'warning_stream': said})
+    return tree, said.getvalue()
+
+
+@pytest.mark.parametrize('name', PAGES)
+def test_page_parses(name):
+    _, said = page_of(name)
+    assert not said, said
+
+
+@pytest.mark.parametrize('name', PAGES)
+def test_page_links_to_what_is_there(name):
+    targets = [node.get('refuri') or node.get('uri') for node in page_of(name)[0].findall()
+               if getattr(node, 'tagname', '') in ('reference', 'image')]
+    links = [urllib.parse.urlsplit(target) for target in targets if target]
+    local = {urllib.parse.unquote(link.path) for link in links
+             if not link.scheme and not link.netloc and link.path}
+    here = os.path.join(PROJECT, os.path.dirname(name))
+    missing = [path for path in local if not os.path.exists(os.path.join(here, path))]
+    # pages that are named without a link, from here or from the top; NAME.rst stands for any
+    missing += [path for path in re.findall(r'(?<![\w:/.-])[\w/.-]+\.rst\b', text_of(name))
+                if not re.search(r'\b[A-Z]+\.rst$', path) and
+                not any(os.path.exists(os.path.join(top, path)) for top in (here, PROJECT))]
+    assert not missing, missing
+
+
+def test_page_width():
+    found = [f'{name}:{i}' for name in PAGES
+             for i, line in enumerate(text_of(name).splitlines(), 1) if len(line) > PAGE_WIDTH]
+    assert not found, found
+
+
+def test_figures_are_short():
+    """Those of a page and its plots; raw runs are not for the repository."""
+    lines = {name: len(text_of(name).splitlines())
+             for name in files(r'Documentation/benchmarks/.*\.json')}
+    assert lines and max(lines.values()) <= FIGURES_LINES, lines
 
 
 def test_licence_lines():

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What all tests share: which of them keep to one worker, and what a failure leaves behind.
+
+Tests that share a fixture (a guest, a directory) run one after the other in one worker of
+pytest-xdist; any other test runs in whichever worker is free.
+"""
+
+import os
+import re
+import sys
+
+import pytest
+
+SELFTESTS = os.path.dirname(os.path.abspath(__file__))
+PROJECT = os.path.dirname(SELFTESTS)
+sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
+
+# pylint: disable=wrong-import-position
+from vmlib import Cluster, GuestDied, KernelComplaint
+
+FAILURES = os.path.join(PROJECT, 'build', 'check', 'failures')
+# What is broken, however busy the machine was: never run again.
+BROKEN = re.compile(r'\bbroken: |the kernel of node \d+ complained|ended by itself')
+# Parts whose tests depend on guests, and so on the time that the host gives them.
+IN_GUESTS = ('guests', 'guests_x86', 'harness', 'bench')
+# The longest groups begin first.
+FIRST = ('guests', 'guests_x86', 'bench', 'harness')
+
+
+def part_of(item):
+    return os.path.relpath(item.path, SELFTESTS).split(os.sep)[0]
+
+
+def shared(item):
+    """The fixtures of a test, with their parameters, that it shares with other tests."""
+    params = item.callspec.params if hasattr(item, 'callspec') else {}
+    return [f'{name}-{params[name]}' if name in params else name
+            for name, definitions in sorted(item._fixtureinfo.name2fixturedefs.items())
+            # pytest's own ones have no place
+            if definitions[-1].baseid and definitions[-1].scope != 'function']
+
+
+# before pytest-xdist looks for the groups
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        group = re.sub(r'[^\w.-]+', '-', ' '.join([part_of(item), *shared(item)]))
+        if shared(item):
+            item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: FIRST.index(part_of(item)) if part_of(item) in FIRST else len(FIRST))
+
+
+def slug(nodeid):
+    """A test's name as that of a directory."""
+    name = nodeid.partition('@')[0].rpartition('/')[2].replace('.py::', '-')
+    return re.sub(r'[^\w.-]+', '-', name).strip('-')[:120]
+
+
+def complaints():
+    """What the kernels of this process's guests have said by now."""
+    said = []
+    for cluster in list(Cluster.all):
+        try:
+            cluster.check_logs()
+        except KernelComplaint as e:
+            said.append(str(e))
+    return '\n'.join(said)
+
+
+def keep(nodeid, text):
+    """Write down what is known of a failure, the kernels' logs included."""
+    where = os.path.join(FAILURES, slug(nodeid))
+    os.makedirs(where, exist_ok=True)
+    with open(os.path.join(where, 'failure.txt'), 'a', encoding='utf-8') as f:
+        f.write(f'{nodeid}\n{text}\n')
+    for i, cluster in enumerate(list(Cluster.all)):
+        for rank, log in enumerate(cluster.logs()):
+            name = f'cluster{i}-{cluster.kernel.name}-node{rank}.log'
+            with open(os.path.join(where, name), 'w', encoding='utf-8') as f:
+                f.write(log)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    said = complaints()
+    text = f'{report.when}: {report.longreprtext}\n{said}'
+    if said:
+        report.sections.append(('kernel', said))
+    keep(item.nodeid, text)
+    broken = BROKEN.search(text) or call.excinfo.errisinstance((KernelComplaint, GuestDied))
+    again = not broken and report.when != 'teardown' and part_of(item) in IN_GUESTS
+    prop = ('again', 'yes' if again else 'no')
+    # the last report of a test brings its properties
+    item.user_properties.append(prop)
+    report.user_properties.append(prop)
