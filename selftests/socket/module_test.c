@@ -281,6 +281,22 @@ TEST(other_port)
 	CHECK_OK(load(params));
 }
 
+/* The default, and the bounds. */
+TEST(how_long_a_silent_node_is_waited_for)
+{
+	const char *params = params_now();
+	char text[64];
+
+	unload_soon();
+	CHECK_OK(load(""));
+	CHECK(st_read_file("/sys/module/spindle/parameters/suspect_ms", text, sizeof(text)));
+	CHECK_EQ(atoi(text), 5000);
+	unload_soon();
+	refused("suspect_ms=49", false);
+	refused("suspect_ms=600001", false);
+	CHECK_OK(load(params));
+}
+
 /* The RDMA device */
 
 static void run(const char *const argv[])
