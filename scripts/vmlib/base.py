@@ -122,6 +122,16 @@ def logged(argv, log, what, cwd=None, quiet=False):
         raise Error(f'{what} failed; the end of {log}:\n{tail}')
 
 
+def make(part):
+    """Build what a directory of the project is for; one at a time, for tests run side by side."""
+    with locked(os.path.join(PROJECT, 'build', 'make.lock'), part):
+        done = subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, part)], text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise Error(f'make -C {part}:\n{done.stdout}')
+
+
 def last_line(path):
     with open(path, 'rb') as f:
         f.seek(max(0, os.path.getsize(path) - 300))

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 
@@ -14,6 +13,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position
 from vmlib import PATIENT, Cluster, Error
+from vmlib.base import make
 
 PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
 RUNS = os.path.join(PROJECT, 'build', 'bench')
@@ -29,10 +29,7 @@ def say(text):
 
 def build():
     for part in ('userlib/tools', 'selftests/bench'):
-        done = subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, part)], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if done.returncode:
-            raise Error(f'make -C {part}:\n{done.stdout}')
+        make(part)
 
 
 def median(values):

@@ -28,6 +28,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position,redefined-outer-name
 from vmlib import PATIENT, Cluster, Error, GuestDied, KernelComplaint, Timeout
+from vmlib.base import make
 
 FULL = os.environ.get('SPINDLE_TEST_FULL') == '1'
 ALL_KERNELS = ['uml', 'uml-debug', 'debian-6.1', 'debian-6.12', 'debug']
@@ -75,18 +76,14 @@ def variants(name, own):
     return [VARIANTS.setdefault(v, v) for v in found]
 
 
-def build():
-    for part in ('socket', 'userlib'):
-        subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', part)], check=True)
-
-
 def names_of(program):
     done = subprocess.run([os.path.join(BIN, program), '--list'], check=True, text=True,
                           stdout=subprocess.PIPE)
     return done.stdout.split()
 
 
-build()
+make('selftests/socket')
+make('selftests/userlib')
 RUNS = [(kernel, doorbell, program) for program, own in PROGRAMS.items()
         for kernel, doorbell in variants(program, own)]
 # the last case of a program: the kernel log of what ran before has no complaint in it

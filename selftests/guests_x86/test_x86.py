@@ -8,7 +8,6 @@ Emulation makes it slow, so what is here is short; selftests/guests has the rest
 import os
 import re
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -18,6 +17,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 
 # pylint: disable=wrong-import-position,redefined-outer-name
 from vmlib import PATIENT, Cluster
+from vmlib.base import make
 
 KERNELS = ['debian-6.1', 'debian-6.12']
 # its build takes longer than the rest of the check
@@ -32,7 +32,7 @@ BOUND = 120             # of one member on an idle host, s
 @pytest.fixture(scope='module', params=KERNELS)
 def guest(request):
     """One guest that is three nodes."""
-    subprocess.run(['make', '-s', '-C', os.path.join(PROJECT, 'selftests', 'socket')], check=True)
+    make('selftests/socket')
     cluster = Cluster(kernel=request.param, nodes=1, addrs=NODES, smp=2, module=True, timeout=10000,
                       modparam=PATIENT)
     try:
