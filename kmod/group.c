@@ -16,6 +16,7 @@
 #include "observe/observe.h"
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
+#define SP_BYE_MS	5000	/* for a peer to say bye, or suspect_ms: its processors say it */
 
 /* What peers call (group, themselves): see struct sp_msg_row. */
 DEFINE_XARRAY_ALLOC1(sp_handles);
@@ -236,11 +237,17 @@ static void sp_group_state_changed(struct sp_group *g)
  */
 void sp_group_attach(struct sp_group *g, struct sp_local *local)
 {
+	struct sp_engine *engine = g->node->sdev->engine;
+
 	lockdep_assert_held(&sp_ctl);
 	kref_get(&g->ref);
 	local->rank = ~0U;
-	/* Not on the engine before the view is installed. */
+	/* Not on the engine before the view is installed; debugfs looks already. */
+	if (engine)
+		mutex_lock(&engine->lock);
 	list_add_tail(&local->on_group, &g->locals);
+	if (engine)
+		mutex_unlock(&engine->lock);
 }
 
 /* Tell a peer, once, that we write nothing more to its memory. */
@@ -353,7 +360,8 @@ static void sp_group_linger(struct work_struct *work)
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
-	if (!done && ++g->lingered == sp_suspect_ms / SP_REAP_MS) {
+	if (!done && ++g->lingered ==
+	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS) {
 		for (i = 0; g->peers && i < g->view.nnodes; i++) {
 			struct sp_link *link = g->peers[i].user.link;
 

@@ -5,6 +5,8 @@ Tests that share a fixture (a guest, a directory) run one after the other in one
 pytest-xdist; any other test runs in whichever worker is free.
 """
 
+import contextlib
+import gc
 import os
 import re
 import sys
@@ -20,7 +22,9 @@ from vmlib import Cluster, GuestDied, KernelComplaint
 
 FAILURES = os.path.join(PROJECT, 'build', 'check', 'failures')
 # What is broken, however busy the machine was: never run again.
-BROKEN = re.compile(r'\bbroken: |the kernel of node \d+ complained|ended by itself')
+BROKEN = re.compile(
+    r'\bbroken: |the kernel of node \d+ complained|ended by itself|'
+    r'received different sequences|is not what (was|it) sent|one order: no')
 # Parts whose tests depend on guests, and so on the time that the host gives them.
 IN_GUESTS = ('guests', 'guests_x86', 'harness', 'bench')
 # The longest groups begin first.
@@ -57,13 +61,18 @@ def slug(nodeid):
 
 
 def complaints():
-    """What the kernels of this process's guests have said by now."""
+    """What this process's guests have said by now: their kernels, and programs of what is broken.
+
+    Of several members, one that received something else ends, and the others only see that.
+    """
     said = []
+    # those of tests before are none of this one's
+    gc.collect()
     for cluster in list(Cluster.all):
-        try:
+        with contextlib.suppress(KernelComplaint):
             cluster.check_logs()
-        except KernelComplaint as e:
-            said.append(str(e))
+        said += cluster.complaints
+        said += [line for line in cluster.output().splitlines() if BROKEN.search(line)]
     return '\n'.join(said)
 
 

@@ -201,7 +201,7 @@ static void sp_node_destroy(struct work_struct *work)
 	struct sp_node *node = container_of(work, struct sp_node, destroy);
 	struct rdma_cm_id *listener;
 	struct sp_link *link;
-	u32 tries = min_t(u32, sp_suspect_ms, SP_FAREWELL_MS);
+	unsigned long end;
 
 	mutex_lock(&sp_ctl);
 	listener = node->listener;
@@ -211,7 +211,9 @@ static void sp_node_destroy(struct work_struct *work)
 		rdma_destroy_id(listener);
 
 	/* What was said last, a bye, should arrive before the links go. */
-	while (sp_node_talking(node) && tries--)
+	end = jiffies + msecs_to_jiffies(min_t(u32, sp_suspect_ms,
+					       SP_FAREWELL_MS));
+	while (sp_node_talking(node) && time_before(jiffies, end))
 		usleep_range(1000, 2000);
 
 	mutex_lock(&sp_ctl);

@@ -195,6 +195,7 @@ class Cluster:
         self._stop = False
         self._checked = {}
         self._last_logs = None          # once it is closed
+        self.complaints = []            # all that check_logs() has found
         Cluster.all.add(self)
 
     # life
@@ -560,10 +561,8 @@ class Cluster:
     def check_logs(self):
         """Raise KernelComplaint for what the kernels said since the last look."""
         found = []
-        for guest in self.guests:
-            if not guest.log or not os.path.exists(guest.log):
-                continue
-            lines = guest.log_text().splitlines()
+        for guest, log in zip(self.guests, self.logs()):
+            lines = log.splitlines()
             since = self._checked.get(guest.rank, 0)
             hits = [(i, line) for i, line in
                     complaints.find(lines, self.kernel.name, self.allow, self.kunit) if i >= since]
@@ -575,7 +574,12 @@ class Cluster:
                 tail = '\n'.join(lines[-25:])
                 found.append(f'node {guest.rank} ended by itself:\n{tail}')
         if found:
+            self.complaints += found
             raise KernelComplaint('\n'.join(found))
+
+    def output(self):
+        """What all commands have printed so far, also after the end."""
+        return '\n'.join(p.stdout + p.stderr for g in self.guests for p in g.commands.values())
 
     def finish(self):
         """What a good run ends with: commands ended, module out, checkers asked, logs read."""

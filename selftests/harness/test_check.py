@@ -66,9 +66,10 @@ def project(tmp_path):
     return tmp_path
 
 
-def check(project, *args, flaky=0, bad=''):
+def check(project, *args, flaky=0, bad='', chosen=None):
     """Its status, last line, and everything that it said."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(('PYTEST_', 'SPINDLE_TEST'))}
+    env.update(chosen or {})
     done = subprocess.run(['/usr/bin/python3', '-B', os.path.join(project, 'selftests', 'run.py'),
                            *(args or ['--only', 'harness'])], text=True, check=False,
                           env={**env, 'FLAKY': str(flaky), 'BAD': bad},
@@ -109,6 +110,19 @@ def test_what_is_never_run_again(project, bad):
     assert f'test_{bad}' in said and 'once more' not in said
 
 
+def test_a_part_without_tests_fails(project):
+    (project / 'selftests' / 'sim').mkdir()
+    status, last, said = check(project, '--only', 'harness', '--only', 'sim', flaky=1)
+    assert status == 1 and 'no test of it has run' in said, said
+
+
+def test_what_is_left_of_an_earlier_run_does_not_count(project):
+    """pytest ends before it writes anything."""
+    assert check(project)[0] == 0
+    status, _, said = check(project, chosen={'PYTEST_ADDOPTS': '-p no_such_plugin'})
+    assert status == 1 and 'pytest: status' in said, said
+
+
 def test_record(project):
     """A full run that went green on a clean tree is on record, for that commit only."""
     def git(*args):
@@ -124,6 +138,8 @@ def test_record(project):
     assert check(project, '--was-green')[0] == 1
     assert check(project, '--only', 'harness')[0] == 0
     assert check(project, '--was-green')[0] == 1, 'a part is not all'
+    assert check(project, '--workers', '2', chosen={'SPINDLE_TEST_SEEDS': '1'})[0] == 0
+    assert check(project, '--was-green')[0] == 1, 'nor is what was chosen by hand'
     status, last, said = check(project, '--busy', '2', flaky=1)
     assert (status, last) == (0, '10 passed, 0 failed, 0 skipped'), said
     status, _, said = check(project, '--was-green')
