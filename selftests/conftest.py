@@ -31,6 +31,13 @@ IN_GUESTS = ('guests', 'guests_x86', 'harness', 'bench')
 FIRST = ('guests', 'guests_x86', 'bench', 'harness')
 
 
+def pytest_configure(config):
+    """With autogroups a session has one share of the processors, and each worker is to have one."""
+    if hasattr(config, 'workerinput'):
+        with contextlib.suppress(PermissionError):
+            os.setsid()
+
+
 def part_of(item):
     return os.path.relpath(item.path, SELFTESTS).split(os.sep)[0]
 

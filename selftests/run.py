@@ -39,7 +39,7 @@ FAILURES = ('failure', 'error')
 PARTS = ['build', 'userlib', 'sim', 'lint', 'harness', 'bench', 'kunit', 'guests', 'guests_x86']
 # What --quick leaves out, and how it runs the rest.
 SLOW = ['harness', 'guests_x86']
-QUICK = {'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_STEPS': '20000', 'SPINDLE_TEST_SEEDS': '500'}
+QUICK = {'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_SEEDS': '500'}
 FULL = {'SPINDLE_TEST_FULL': '1', 'SPINDLE_TEST_SEEDS': '50000'}
 # Kernels in the order in which they are made; which parts need them.
 KERNELS = {
