@@ -107,22 +107,43 @@ distclean: clean
 demo check:
 	@$(TOP)/scripts/$@ $(ARGS)
 
+# Every injected failure that there is, on the fast kernel: long.
+faults:
+	@$(TOP)/scripts/faults --full $(ARGS)
+
+# All that runs for hours, each for MINUTES if it has no end of its own.
+MINUTES ?= 60
+soak:
+	@$(TOP)/scripts/setup
+	$(TOP)/scripts/soak --minutes $(MINUTES)
+	$(TOP)/scripts/fuzz --minutes $(MINUTES)
+	$(TOP)/scripts/sim --seeds 100000
+	$(TOP)/scripts/faults --full
+	cd $(TOP) && SPINDLE_TEST_NETWORK=long SPINDLE_TEST_KERNEL=uml \
+		/usr/bin/python3 -m pytest selftests/guests/test_network.py
+	$(MAKE) --no-print-directory -s -C $(TOP)/selftests/socket
+	cd $(TOP) && SPINDLE_TEST_CYCLES=10000 scripts/vm run --kernel uml --addrs 16 \
+		--mem 1G --timeout 3600 -- build/selftests/limits_test groups_again_and_again
+	$(TOP)/scripts/check --only guests_debian --only guests_debug --only kcsan
+
 bench:
 	@$(TOP)/scripts/setup --bench
 	@$(TOP)/scripts/bench all --write $(ARGS)
 
 help:
 	@echo 'make                 build spindle.ko against KDIR, and libspindle'
-	@echo 'make userlib         libspindle alone: no kernel headers needed'
+	@echo 'make userlib         libspindle alone: no kernel headers needed (wants libxxhash-dev)'
 	@echo 'make install         module, library, headers, pkg-config file, manual pages'
 	@echo 'make install_userlib the library with its headers and pages alone'
-	@echo 'make tools           spindle-perf (wants libjson-c-dev)'
-	@echo 'make install_tools   and its manual page'
+	@echo 'make tools           spindle-perf and spindle-cp (want libjson-c-dev)'
+	@echo 'make install_tools   and their manual pages'
 	@echo 'make uninstall       remove them'
 	@echo 'make clean           remove what was built here'
 	@echo 'make distclean       and what was built for guests (build/)'
 	@echo 'make demo            three machines, one group, one order'
 	@echo 'make check           all tests; ARGS=--quick: fewer'
+	@echo 'make faults          injected failures, one at a time, all of them; ARGS=--kernel=uml-debug'
+	@echo 'make soak            all that runs for hours; MINUTES=60 for what has no end'
 	@echo 'make bench           all benchmarks, into Documentation/benchmarks; hours'
 	@echo
 	@echo 'KDIR=$(or $(KDIR),(no kernel headers found: run scripts/setup))'
@@ -130,4 +151,4 @@ help:
 
 .PHONY: all modules need_kdir userlib install install_headers install_man install_userlib \
 	tools install_tools uninstall_tools uninstall uninstall_userlib clean distclean demo \
-	check bench help
+	check faults soak bench help

@@ -2,7 +2,7 @@
 /*
  * Detached delivery: what was published is copied out of the rings into a
  * queue of the socket's own, so that a slow reader holds nobody until its quota
- * is full (Spindle paper, section 3.5).
+ * is full (Spindle paper, section 3.5). Events go there, too.
  *
  * The engine fills the queue after it has published, the reader after it has
  * taken something out: that is all there is to do in a group that has ended.
@@ -11,6 +11,7 @@
 
 #include "af_spindle.h"
 #include "compat/compat.h"
+#include "rdmc.h"
 
 /* The engine waits for nobody's memory: its lock is everybody's. */
 #define SP_DETACH_NOW	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
@@ -37,10 +38,32 @@ static bool sp_detach_fits(const struct sp_local *local,
 	       after <= READ_ONCE(sk->sk_rcvbuf);
 }
 
+static void sp_detach_free(struct sp_detached *m)
+{
+	sp_record_put(m->view);
+	sp_record_put(m->event);
+	kvfree(m);
+}
+
+/* What is to be put into the queue of an entry of the log. */
+static bool sp_detach_look(const struct sp_group *g,
+			   const struct sp_local *local, u64 *cursor,
+			   struct sp_log *log)
+{
+	if (!sp_rx_look(g, local, cursor, log))
+		return false;
+	/* Of state for another only that it was there. */
+	if (sp_rx_foreign(local, log))
+		log->len = 0;
+	return true;
+}
+
 static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 			  const struct sp_log *log, gfp_t gfp)
 {
+	struct sp_object *object = NULL;
 	struct sp_detached *m;
+	const u8 *bytes = NULL;
 
 	if (!sp_detach_fits(local, log))
 		return false;
@@ -52,8 +75,25 @@ static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 		atomic64_inc(&g->counters.detach_nomem);
 		return false;
 	}
+	/* Without its bytes the member is deaf by now. */
+	if (!(log->flags & SP_LOG_EVENT)) {
+		if (!sp_rx_bytes(g, log, &bytes, &object)) {
+			kvfree(m);
+			return false;
+		}
+	}
 	m->log = *log;
-	memcpy(m->data, sp_rx_bytes(g, log), log->len);
+	m->event = NULL;
+	m->view = local->record;
+	if (m->view)
+		kref_get(&m->view->ref);
+	if (log->flags & SP_LOG_EVENT)
+		m->event = sp_record_find(g, log->pos);
+	else if (object)
+		sp_object_copy(object, m->data, log->len);
+	else
+		memcpy(m->data, bytes, log->len);
+	sp_object_put(object);
 	atomic64_add(log->len, &g->counters.copied_bytes);
 	atomic_add(sp_detach_charge(log), &local->sk->sk_rmem_alloc);
 	list_add_tail(&m->list, &local->queue.messages);
@@ -65,32 +105,35 @@ static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
 			   gfp_t gfp)
 {
 	u64 was = local->cursor;
-	const struct sp_log *log;
 	struct mem_cgroup *old;
-	u64 cursor = was;
+	struct sp_log log;
+	u64 cursor;
 
 	lockdep_assert_held(&local->queue.lock);
 	/* Then nothing is kept for it in the rings. */
 	if (READ_ONCE(local->deaf))
 		return false;
 	old = sp_charge_to(local->memcg);
-	while ((log = sp_rx_log(g, &cursor)) &&
-	       sp_detach_one(g, local, log, gfp)) {
-		cursor++;
+	for (;;) {
+		/* What its program is not given takes no room. */
+		sp_rx_skip(g, local);
+		cursor = local->cursor;
+		if (!sp_detach_look(g, local, &cursor, &log) ||
+		    !sp_detach_one(g, local, &log, gfp))
+			break;
+		sp_rx_past(g, local, &log);
 		/* G in group.h: the copy is done, and can be found. */
-		smp_store_release(&local->cursor, cursor);
+		smp_store_release(&local->cursor, cursor + 1);
 	}
 	sp_charge_to(old);
-	/* G, too: past the ends of senders, which are nobody's message. */
-	smp_store_release(&local->cursor, cursor);
-	return cursor != was;
+	return local->cursor != was;
 }
 
 static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
 {
 	list_del(&m->list);
 	atomic_sub(sp_detach_charge(&m->log), &local->sk->sk_rmem_alloc);
-	kvfree(m);
+	sp_detach_free(m);
 }
 
 static void sp_detach_work(struct work_struct *work)
@@ -120,7 +163,8 @@ void sp_detach_init(struct sp_local *local)
 
 /**
  * sp_detach_stop() - nothing fills a member's queue any more
- * @local: the member; off its group's list, which is still there
+ * @local: the member, deaf; its group is still there. Until it is off the
+ *	group's list it may be tried once more, to no effect
  *
  * Context: may sleep; no lock is held.
  */
@@ -168,7 +212,8 @@ int sp_detach_set(struct sock *sk, bool on)
 	    (on && sp_rings_mapped(&ss->local, SPINDLE_MAP_RX)))
 		ret = -EBUSY;
 	else
-		WRITE_ONCE(q->on, on);
+		/* From here on the queue's lock guards the cursor. */
+		smp_store_release(&q->on, on);
 	release_sock(sk);
 	if (!ret && on && g) {
 		mutex_lock(&q->lock);
@@ -185,6 +230,8 @@ int sp_detach_set(struct sock *sk, bool on)
  * sp_detach_all() - fill the queues of all detached members of this node
  * @g: the group; something was published
  *
+ * And move the others past what their programs are not given.
+ *
  * What cannot be done at once, for want of memory or because the reader is at
  * it, is left to a work: groups of others wait for the engine's lock.
  *
@@ -196,19 +243,24 @@ void sp_detach_all(struct sp_group *g)
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		struct sp_queue *q = &local->queue;
-		const struct sp_log *log;
+		struct sp_log log;
 		u64 cursor;
 
-		if (!READ_ONCE(q->on) || READ_ONCE(local->deaf))
+		if (READ_ONCE(local->deaf))
 			continue;
+		/* Pairs with the release in sp_detach_set(). */
+		if (!smp_load_acquire(&q->on)) {
+			sp_rx_pass(g, local);
+			continue;
+		}
 		if (!mutex_trylock(&q->lock)) {
 			queue_work(system_unbound_wq, &q->fill);
 			continue;
 		}
 		sp_detach_fill(g, local, SP_DETACH_NOW);
 		cursor = local->cursor;
-		log = sp_rx_log(g, &cursor);
-		if (log && sp_detach_fits(local, log))
+		if (sp_detach_look(g, local, &cursor, &log) &&
+		    sp_detach_fits(local, &log))
 			queue_work(system_unbound_wq, &q->fill);
 		mutex_unlock(&q->lock);
 	}
@@ -226,6 +278,7 @@ struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_queue *q = &local->queue;
 	struct sp_detached *m;
+	struct sp_log log;
 	bool moved = false;
 	u64 cursor;
 
@@ -236,7 +289,7 @@ struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local)
 	q->reading = m;
 	cursor = local->cursor;
 	if (!m)
-		m = ERR_PTR(!READ_ONCE(local->deaf) && sp_rx_log(g, &cursor) ?
+		m = ERR_PTR(sp_rx_look(g, local, &cursor, &log) ?
 			    -ENOMEM : -EAGAIN);
 	mutex_unlock(&q->lock);
 	if (moved)
@@ -282,4 +335,21 @@ void sp_detach_purge(struct sp_local *local)
 		if (m != q->reading)
 			sp_detach_drop(local, m);
 	mutex_unlock(&q->lock);
+}
+
+/**
+ * sp_detach_sift() - the program wants other events than before
+ * @local: the member; its socket's rx_lock and the queue's lock are held
+ *
+ * What it does not want any more is taken out of the queue; what was not put
+ * there is not to be had any more.
+ */
+void sp_detach_sift(struct sp_local *local)
+{
+	struct sp_detached *m, *next;
+
+	lockdep_assert_held(&local->queue.lock);
+	list_for_each_entry_safe(m, next, &local->queue.messages, list)
+		if (!sp_rx_wants(local, &m->log))
+			sp_detach_drop(local, m);
 }

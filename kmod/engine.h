@@ -43,6 +43,7 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_stir(struct sp_engine *engine);
 void sp_engine_run(struct sp_group *g);
 void sp_engine_kick(struct sp_engine *engine, struct sp_group *g);
+u64 sp_engine_released(struct sp_group *g);
 void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g,
 			 u32 node);
 

@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of a group on one node: memory and keys of its view, messages
- * flowing, its end in order or by failure, and giving the keys back.
+ * The life of a group on one node: its members here, its end in order or by
+ * failure, and giving everything back.
  *
  * Everything here runs under sp_ctl but for what says otherwise.
  */
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
-#include <linux/xarray.h>
 
 #include "compat/compat.h"
 #include "engine.h"
 #include "group.h"
+#include "key.h"
+#include "rdmc.h"
 #include "observe/observe.h"
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
 #define SP_REAP_TRIES	1000	/* before a link whose peer says no bye is broken */
-
-/* What peers call (group, themselves): see struct sp_msg_row. */
-DEFINE_XARRAY_ALLOC1(sp_handles);
+#define SP_LINGER_MS	5000U	/* what a member has sent has so long to arrive */
 
 static void sp_group_event(struct work_struct *work);
 static void sp_group_linger(struct work_struct *work);
-static void sp_group_make(struct work_struct *work);
-static void sp_group_grants(struct work_struct *work);
+static void sp_group_tend(struct work_struct *work);
+
+/* The most that a group takes on a node, without objects. */
+static u64 sp_group_memory(const struct sp_config *config)
+{
+	u32 lanes = config->senders ?: config->max_members;
+	struct sp_layout lane, rows;
+	u64 sum;
+
+	sp_layout_lane(&lane, config->depth, config->window,
+		       max_t(u32, 1U << SP_CHUNK_SHIFT, PAGE_SIZE));
+	sp_layout_rows(&rows, PAGE_SIZE);
+	sum = lanes * (lane.size + config->depth * sizeof(struct sp_desc) +
+		       sizeof(struct sp_slot_lane));
+	sum += (u64)config->max_members *
+	       (rows.size + SP_TELL_MAX + sizeof(struct sp_peer_node));
+	sum += roundup_pow_of_two((u64)lanes * config->depth) *
+	       sizeof(struct sp_log);
+	return PAGE_ALIGN(sum + sizeof(struct sp_group));
+}
 
 /**
  * sp_group_alloc() - make a group on a node
@@ -32,21 +49,33 @@ static void sp_group_grants(struct work_struct *work);
  * @name: its name, checked, not in use on the node
  * @gid: its number
  * @config: its configuration, checked
+ * @payer: whose limits count
+ * @key: the secret that its members share, or NULL
  *
  * Context: sp_ctl is held, may sleep.
  *
- * Return: the group, without members; or an ERR_PTR.
+ * Return: the group, without members; or an ERR_PTR: -EDQUOT or -ENOBUFS beyond
+ * a limit, -ENOMEM.
  */
 struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
-				u64 gid, const struct sp_config *config)
+				u64 gid, const struct sp_config *config,
+				const struct sp_payer *payer,
+				struct sp_key *key)
 {
-	struct sp_group *g;
+	struct sp_group *g, *old;
 	int ret;
 
 	lockdep_assert_held(&sp_ctl);
-	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	g = kvzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
+	g->account = sp_account_make(node->net, payer, sp_group_memory(config));
+	if (IS_ERR(g->account)) {
+		ret = PTR_ERR(g->account);
+		pr_info_ratelimited("spindle: %s: group %s: beyond a limit: error %d\n",
+				    node->name, name, ret);
+		goto err_free;
+	}
 	kref_init(&g->ref);
 	strscpy(g->name, name, sizeof(g->name));
 	g->gid = gid;
@@ -56,22 +85,37 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	INIT_LIST_HEAD(&g->on_engine);
 	INIT_LIST_HEAD(&g->on_kicked);
 	INIT_LIST_HEAD(&g->joiners);
+	INIT_LIST_HEAD(&g->asked);
 	INIT_LIST_HEAD(&g->locals);
+	INIT_LIST_HEAD(&g->peers);
+	INIT_LIST_HEAD(&g->records);
+	INIT_LIST_HEAD(&g->coord.on_link);
+	spin_lock_init(&g->record_lock);
 	INIT_WORK(&g->event, sp_group_event);
 	INIT_DELAYED_WORK(&g->linger, sp_group_linger);
-	INIT_WORK(&g->make, sp_group_make);
-	INIT_DELAYED_WORK(&g->grants, sp_group_grants);
+	INIT_DELAYED_WORK(&g->objects, sp_objects_work);
+	INIT_WORK(&g->make, sp_change_make);
+	INIT_DELAYED_WORK(&g->tend, sp_group_tend);
 	sp_view_init(&g->view, config->members, config->senders);
 
+	/* Members of one that failed may not have closed their sockets yet. */
+	list_for_each_entry(old, &node->groups, on_node)
+		if (old->gone && !strcmp(old->name, name))
+			sp_observe_group_del(old);
 	ret = sp_observe_group_add(g);
-	if (ret) {
-		kfree(g);
-		return ERR_PTR(ret);
-	}
+	if (ret)
+		goto err_account;
+	g->key = sp_key_get(key);
 	kref_get(&node->ref);
 	sp_node_user(node);
 	list_add_tail(&g->on_node, &node->groups);
 	return g;
+
+err_account:
+	sp_account_put(g->account);
+err_free:
+	kvfree(g);
+	return ERR_PTR(ret);
 }
 
 static void sp_group_release(struct kref *ref)
@@ -80,26 +124,23 @@ static void sp_group_release(struct kref *ref)
 	u32 i;
 
 	mem_cgroup_put(g->memcg);
+	sp_key_put(g->key);
 	sp_slow_exit(g);
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		if (g->peers[i].slab)
-			sp_slab_free(g->peers[i].slab);
-	if (g->slab)
-		sp_slab_free(g->slab);
-	for (i = 0; g->core.order.lanes && i < g->view.nlanes; i++)
-		if (g->core.order.lanes[i].node != g->self)
-			kvfree(g->core.order.lanes[i].desc);
-	for (i = 0; g->core.peers && i < g->view.nnodes; i++)
-		kfree(g->core.peers[i].pushed);
+	for (i = 0; i < SP_MAX_SLOTS; i++)
+		if (g->slots[i])
+			sp_lane_drop(g->slots[i]);
+	sp_records_drop(g, true);
 	vfree(g->core.order.log);
-	kfree(g->core.order.lanes);
+	kvfree(g->core.order.lanes);
 	kfree(g->core.order.nodes);
 	kvfree(g->core.peers);
 	kfree(g->core.own);
-	kfree(g->lanes);
-	kvfree(g->peers);
+	kvfree(g->tells);
+	kfree(g->said);
+	kvfree(g->points);
+	sp_account_put(g->account);
 	sp_node_put(g->node);
-	kfree(g);
+	kvfree(g);
 }
 
 /**
@@ -118,7 +159,8 @@ void sp_group_put(struct sp_group *g)
  * @node: the node
  * @name: the name
  *
- * Return: the group, with members on this node; or NULL.
+ * Return: the group, with members on this node, unless all that it had is given
+ * back; or NULL.
  */
 struct sp_group *sp_group_find(struct sp_node *node, const char *name)
 {
@@ -126,7 +168,7 @@ struct sp_group *sp_group_find(struct sp_node *node, const char *name)
 
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(g, &node->groups, on_node)
-		if (!list_empty(&g->locals) && !strcmp(g->name, name))
+		if (!list_empty(&g->locals) && !g->gone && !strcmp(g->name, name))
 			return g;
 	return NULL;
 }
@@ -136,7 +178,8 @@ struct sp_group *sp_group_find(struct sp_node *node, const char *name)
  * @node: the node
  * @gid: the number
  *
- * Return: the group, also one that ends; or NULL.
+ * Return: the group, also one that ends, as long as it has something to give
+ * back; or NULL.
  */
 struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
 {
@@ -144,7 +187,7 @@ struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
 
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(g, &node->groups, on_node)
-		if (g->gid == gid)
+		if (g->gid == gid && !g->gone)
 			return g;
 	return NULL;
 }
@@ -216,8 +259,13 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 	}
 }
 
-/* The group's state has changed: whoever waits for anything looks again. */
-static void sp_group_state_changed(struct sp_group *g)
+/**
+ * sp_group_state_changed() - whoever waits for anything looks again
+ * @g: the group; its state has changed
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_state_changed(struct sp_group *g)
 {
 	struct sp_local *local;
 
@@ -230,7 +278,7 @@ static void sp_group_state_changed(struct sp_group *g)
 
 /**
  * sp_group_attach() - a member is on this node
- * @g: the group, forming
+ * @g: the group, forming; or the engine's lock is held
  * @local: the member; gets a reference to @g
  *
  * Context: sp_ctl is held.
@@ -240,60 +288,9 @@ void sp_group_attach(struct sp_group *g, struct sp_local *local)
 	lockdep_assert_held(&sp_ctl);
 	kref_get(&g->ref);
 	local->rank = ~0U;
-	/* Not on the engine before the view is installed. */
+	local->end = ~0ULL;
+	/* The engine does not run yet, or its lock is held. */
 	list_add_tail(&local->on_group, &g->locals);
-}
-
-/* Tell a peer, once, that we write nothing more to its memory. */
-static void sp_group_say_bye(struct sp_gpeer *gp, int error)
-{
-	struct sp_msg_bye bye = { .gid = gp->g->gid, .error = error };
-	struct sp_link *link = gp->user.link;
-
-	if (gp->bye_said || !link || link->state != SP_LINK_UP)
-		return;
-	gp->bye_said = true;
-	gp->last = READ_ONCE(link->built);
-	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
-		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
-}
-
-/*
- * A key is revoked when its holder has said bye, since a write with a dead key
- * would break the link for all groups. Returns true when the peer cannot reach
- * us any more, nor our requests be resent.
- */
-static bool sp_group_reap_peer(struct sp_gpeer *gp)
-{
-	struct sp_link *link = gp->user.link;
-
-	if (link) {
-		switch (link->state) {
-		case SP_LINK_CONNECTING:
-			/* The peer is told when it is up. */
-			return false;
-		case SP_LINK_UP:
-			if (gp->mr && !gp->bye_heard)
-				return false;
-			/* Other groups go on: wait for what is ours. */
-			if (sp_post_completed(link) < gp->last)
-				return false;
-			break;
-		case SP_LINK_DOWN:
-			/* Until it is flushed: see sp_link_stop(). */
-			if (smp_load_acquire(&link->qp))
-				return false;
-			break;
-		}
-	}
-	if (gp->handle)
-		xa_erase(&sp_handles, gp->handle);
-	gp->handle = 0;
-	if (gp->mr)
-		sp_mr_revoke(gp->mr);
-	gp->mr = NULL;
-	sp_link_unuse(&gp->user);
-	return true;
 }
 
 /*
@@ -302,47 +299,66 @@ static bool sp_group_reap_peer(struct sp_gpeer *gp)
  */
 static bool sp_group_reap(struct sp_group *g)
 {
-	bool done = true;
 	u32 i;
 
-	if (g->making)
-		return false;
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		done &= sp_group_reap_peer(&g->peers[i]);
-	if (!done)
+	if (g->making || !sp_peers_reap(g, true))
 		return false;
 	/* The device may go; what was delivered stays readable. */
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		if (g->peers[i].slab)
-			sp_slab_unmap(g->peers[i].slab);
-	if (g->slab)
-		sp_slab_unmap(g->slab);
+	for (i = 0; i < SP_MAX_SLOTS; i++)
+		if (g->slots[i]) {
+			sp_slab_unmap(g->slots[i]->slab);
+			sp_lane_objects_unmap(g->slots[i]);
+		}
 	return true;
 }
 
 /**
  * sp_group_end() - a group is at its end here: say so, then give all back
- * @g: the group: failed, or without a member here, or closed on a device that
- *	goes away
+ * @g: the group: failed, or left, or without a member here, or closed on a
+ *	device that goes away
  * @error: what it failed with, or 0
  *
  * Once is enough, more does no harm. Context: sp_ctl is held.
  */
 void sp_group_end(struct sp_group *g, int error)
 {
-	u32 i;
+	struct sp_peer_node *pn;
 
 	lockdep_assert_held(&sp_ctl);
 	if (g->ending)
 		return;
 	g->ending = true;
 	sp_engine_del(g->node->sdev->engine, g);
+	sp_rdmc_stop(g);
+	list_for_each_entry(pn, &g->peers, list)
+		sp_rdmc_forget(pn);
 	sp_slow_stop(g);
 	sp_member_release(g, error);
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		sp_group_say_bye(&g->peers[i], error);
+	list_for_each_entry(pn, &g->peers, list)
+		sp_peer_say_bye(pn, sp_group_last_word(g));
+	sp_member_decline(g);
+	if (error)
+		g->node->failed[g->node->nfailed++ % SP_FAILED] = g->gid;
 	kref_get(&g->ref);
 	queue_delayed_work(sp_wq, &g->linger, 0);
+}
+
+/* Who has said no bye in all that time will not. */
+static void sp_group_force(struct sp_group *g)
+{
+	struct sp_peer_node *pn;
+
+again:
+	list_for_each_entry(pn, &g->peers, list) {
+		struct sp_link *link = pn->user.link;
+
+		if (!link || link->state == SP_LINK_DOWN)
+			continue;
+		pr_warn_ratelimited("spindle: %s: %s: no bye from %s, link dropped\n",
+				    g->node->name, g->name, link->name);
+		sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
+		goto again;
+	}
 }
 
 static void sp_group_linger(struct work_struct *work)
@@ -350,20 +366,16 @@ static void sp_group_linger(struct work_struct *work)
 	struct sp_group *g = container_of(to_delayed_work(work),
 					  struct sp_group, linger);
 	bool done;
-	u32 i;
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
-	if (!done && ++g->lingered == SP_REAP_TRIES) {
-		for (i = 0; g->peers && i < g->view.nnodes; i++) {
-			struct sp_link *link = g->peers[i].user.link;
-
-			if (!link || link->state == SP_LINK_DOWN)
-				continue;
-			pr_warn_ratelimited("spindle: %s: %s: no bye from %s, link dropped\n",
-					    g->node->name, g->name, link->name);
-			sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
-		}
+	if (!done && ++g->lingered == SP_REAP_TRIES)
+		sp_group_force(g);
+	if (done && !g->gone) {
+		g->gone = true;
+		sp_trust_forget(g);
+		/* Joins of this node wait for that. */
+		sp_member_settle(g);
 	}
 	if (done && list_empty(&g->locals)) {
 		/* sp_group_detach() may have queued us once more meanwhile. */
@@ -380,6 +392,11 @@ static void sp_group_linger(struct work_struct *work)
 	if (!done)
 		return;
 	cancel_work_sync(&g->event);
+	/* Nothing queues it once the group ends; its timer may still run. */
+	if (cancel_delayed_work_sync(&g->tend))
+		sp_group_put(g);
+	if (cancel_delayed_work_sync(&g->objects))
+		sp_group_put(g);
 	/* Rows and wakes look handles up under RCU. */
 	synchronize_rcu();
 	sp_group_put(g);	/* of the linger work */
@@ -387,7 +404,7 @@ static void sp_group_linger(struct work_struct *work)
 }
 
 /**
- * sp_group_fail() - a group cannot go on: tell everybody, at once
+ * sp_group_fail() - this node cannot go on with a group: tell everybody, at once
  * @g: the group
  * @error: why, a negative errno
  *
@@ -400,6 +417,8 @@ void sp_group_fail(struct sp_group *g, int error)
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state == SP_VIEW_FAILED || g->view.state == SP_VIEW_CLOSED)
 		return;
+	if (g->ready)
+		sp_record_say(g, SPINDLE_EVENT_EVICTED, ~0U, error);
 	/* What is published from here on would come after the error. */
 	sp_engine_del(g->node->sdev->engine, g);
 	g->error = error;
@@ -410,6 +429,9 @@ void sp_group_fail(struct sp_group *g, int error)
 	pr_info_ratelimited("spindle: %s: group %s failed: error %d\n",
 			    g->node->name, g->name, error);
 	list_for_each_entry(local, &g->locals, on_group) {
+		/* Who has left is not concerned. */
+		if (local->end != ~0ULL)
+			continue;
 		WRITE_ONCE(local->sk->sk_err, -error);
 		sk_error_report(local->sk);
 	}
@@ -417,30 +439,125 @@ void sp_group_fail(struct sp_group *g, int error)
 	sp_group_end(g, error);
 }
 
+/* All that a member which wants to leave has sent has come everywhere. */
+static void sp_group_drained(struct sp_group *g)
+{
+	u64 moves = READ_ONCE(g->counters.blocks_sent) +
+		    READ_ONCE(g->counters.blocks_received);
+	bool moved = moves != g->moves;
+	bool late = false;
+	u32 i;
+
+	if (!g->ready || g->ending || g->change)
+		return;
+	g->moves = moves;
+	for (i = 0; i < g->view.nmembers; i++) {
+		const struct sp_member *m = &g->view.members[i];
+		struct sp_slot_lane *lane;
+
+		if (m->node != g->self || m->lane < 0)
+			continue;
+		lane = g->own[m->nr];
+		if (!lane || lane->leaving <= 0)
+			continue;
+		/* A large object may take its time, as long as it moves. */
+		if (moved)
+			lane->left_at = jiffies;
+		if (READ_ONCE(sp_own_lane(&g->core, m->nr)->taken) !=
+		    READ_ONCE(lane->tx.tx.now.count) &&
+		    time_before(jiffies, lane->left_at +
+				msecs_to_jiffies(SP_LINGER_MS))) {
+			late = true;
+			continue;
+		}
+		if (sp_agree_leave(&g->agree, i, lane->leaving))
+			g->unsaid = true;
+		/* Once is enough: see sp_engine_drained(). */
+		WRITE_ONCE(lane->leaving, -lane->leaving);
+	}
+	if (g->unsaid)
+		sp_change_step(g);
+	if (late && !g->ending) {
+		kref_get(&g->ref);
+		if (!queue_delayed_work(sp_wq, &g->tend, HZ / 10))
+			sp_group_put(g);
+	}
+}
+
 /* Passes have found something that the control plane must deal with. */
 static void sp_group_event(struct work_struct *work)
 {
 	struct sp_group *g = container_of(work, struct sp_group, event);
-	int faulty = READ_ONCE(g->faulty);
+	u64 faulty;
+	u32 i;
 
 	mutex_lock(&sp_ctl);
-	if (faulty == -EPROTO) {
-		struct sp_link *link = g->peers[g->core.faulty].user.link;
-
-		pr_warn_ratelimited("spindle: %s: group %s: %s wrote what no correct node writes\n",
-				    g->node->name, g->name,
-				    link ? link->name : "a peer");
-	}
-	if (faulty && faulty != -EPROTO)
-		pr_info_ratelimited("spindle: %s: group %s: a pass ended with error %d\n",
-				    g->node->name, g->name, faulty);
-	if (faulty) {
-		sp_group_fail(g, faulty == -EPROTO ? -EPROTO : -EHOSTDOWN);
-	} else if (READ_ONCE(g->closing) &&
-		   !sp_view_set_state(&g->view, SP_VIEW_CLOSED)) {
+	faulty = xchg(&g->faulty, 0);
+	for (i = 0; faulty && i < g->view.nnodes && !g->ending; i++)
+		if (faulty >> i & 1)
+			sp_change_suspect(g, i,
+					  "wrote what no correct node writes");
+	if (!g->ending && READ_ONCE(g->closing) &&
+	    !sp_view_set_state(&g->view, SP_VIEW_CLOSED))
 		sp_group_state_changed(g);
-	}
+	sp_group_drained(g);
 	mutex_unlock(&sp_ctl);
+}
+
+static void sp_group_tend(struct work_struct *work)
+{
+	struct sp_group *g = container_of(to_delayed_work(work),
+					  struct sp_group, tend);
+
+	mutex_lock(&sp_ctl);
+	sp_peers_tend(g);
+	sp_group_drained(g);
+	mutex_unlock(&sp_ctl);
+	sp_group_put(g);
+}
+
+/**
+ * sp_group_leave() - a member wants to leave, or is to go
+ * @g: the group, active
+ * @local: the member
+ * @reason: enum sp_reason
+ *
+ * It sends nothing more. What it has sent, or submitted in a mapped ring, is
+ * delivered everywhere first, unless that takes too long; then the next view is
+ * without it.
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0; -ENOTCONN when it is in no view; -EALREADY when it is leaving.
+ */
+int sp_group_leave(struct sp_group *g, struct sp_local *local, int reason)
+{
+	struct sp_slot_lane *lane;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!g->ready || g->ending || local->rank == ~0U)
+		return -ENOTCONN;
+	if (local->leaving)
+		return -EALREADY;
+	if (!local->lane) {
+		WRITE_ONCE(local->leaving, reason);
+		if (sp_agree_leave(&g->agree, local->rank, reason))
+			g->unsaid = true;
+		sp_change_step(g);
+		return 0;
+	}
+	lane = container_of(local->lane, struct sp_slot_lane, tx);
+	spin_lock(&lane->tx.lock);
+	/* What was submitted until now it still sends. */
+	sp_rings_collect(g, &lane->tx);
+	lane->tx.tx.fin = true;
+	WRITE_ONCE(local->leaving, reason);
+	spin_unlock(&lane->tx.lock);
+	lane->left_at = jiffies;
+	WRITE_ONCE(lane->leaving, reason);
+	sp_group_drained(g);
+	sp_group_kick(g);
+	return 0;
 }
 
 /**
@@ -448,14 +565,16 @@ static void sp_group_event(struct work_struct *work)
  * @g: the group
  * @local: the member; its reference to @g is dropped
  *
- * Unless the group has come to its end, all others are told that they have
- * lost a member. Context: sp_ctl is held, may sleep.
+ * The others go on without it. Context: sp_ctl is held, may sleep.
  */
 void sp_group_detach(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
+	bool formed = g->view.id;
 
 	lockdep_assert_held(&sp_ctl);
+	if (g->view.state == SP_VIEW_ACTIVE)
+		sp_group_leave(g, local, SP_EXITED);
 	/* The engine walks the list, too; it runs while the group is active. */
 	if (engine)
 		mutex_lock(&engine->lock);
@@ -468,419 +587,61 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 	if (engine)
 		mutex_unlock(&engine->lock);
 
-	if (!g->view.id && g->view.state == SP_VIEW_FORMING)
+	if (!formed && g->view.state == SP_VIEW_FORMING)
 		sp_member_leave(g, local);
-	else
+	else if (g->view.state == SP_VIEW_FORMING && list_empty(&g->locals))
 		sp_group_fail(g, -ECONNRESET);
 	if (list_empty(&g->locals)) {
 		/* A new group of this name may be made now. */
 		sp_observe_group_del(g);
 		if (g->ending)
 			mod_delayed_work(sp_wq, &g->linger, 0);
-		else
+		else if (g->view.state != SP_VIEW_ACTIVE)
 			sp_group_end(g, 0);
+	}
+	if (!g->ending) {
+		/* What it held is free. */
+		sp_group_kick(g);
+		sp_peers_tend(g);
 	}
 	sp_group_put(g);
 }
 
-/* Memory of the protocol for a view whose slabs are there. */
-static int sp_group_core(struct sp_group *g)
+/**
+ * sp_group_core() - memory of the protocol
+ * @g: the group
+ *
+ * Context: may sleep; without sp_ctl, before the first view.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sp_group_core(struct sp_group *g)
 {
-	const struct sp_view *v = &g->view;
+	u32 lanes = g->config.senders ?: g->config.max_members;
 	struct sp_core *c = &g->core;
 	struct sp_order *o = &c->order;
-	u32 own[SP_MAX_MEMBERS] = {};
-	u32 i;
 
-	o->nlanes = v->nlanes;
-	o->nnodes = v->nnodes;
-	o->self = g->self;
 	o->depth = g->config.depth;
 	o->units = g->config.window >> SP_UNIT_SHIFT;
 	o->max_len = g->config.max_msg;
-	o->log_size = roundup_pow_of_two(v->nlanes * o->depth);
-	o->epoch = g->gid + v->id;
-	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
-	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
+	o->max_object = g->config.max_object;
+	o->plain = g->config.flags & SP_CONFIG_PLAIN;
+	o->log_size = roundup_pow_of_two(lanes * o->depth);
+	o->lanes = kvcalloc(SP_MAX_SLOTS, sizeof(*o->lanes),
+			    GFP_KERNEL_ACCOUNT);
+	o->nodes = kcalloc(SP_MAX_MEMBERS, sizeof(*o->nodes),
+			   GFP_KERNEL_ACCOUNT);
 	/* Whole pages: programs map it. */
 	o->log = __vmalloc(PAGE_ALIGN(o->log_size * sizeof(*o->log)),
 			   GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	c->nown = v->nodes[g->self].lanes;
-	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
+	c->own = kcalloc(SP_MAX_NODE_LANES, sizeof(*c->own),
 			 GFP_KERNEL_ACCOUNT);
-	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), GFP_KERNEL_ACCOUNT);
-	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
-			   GFP_KERNEL_ACCOUNT);
-	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
-	    !g->lanes)
+	c->peers = kvcalloc(SP_MAX_MEMBERS, sizeof(*c->peers),
+			    GFP_KERNEL_ACCOUNT);
+	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers)
 		return -ENOMEM;
-	c->view = v->id;
 	c->polled = g->node->sdev->polled;
 	c->spin = sp_spin;
 	c->ops = &sp_engine_ops;
-
-	for (i = 0; i < v->nmembers; i++) {
-		const struct sp_member *m = &v->members[i];
-		struct sp_lane *lane;
-
-		if (m->lane < 0)
-			continue;
-		lane = &o->lanes[m->lane];
-		lane->node = m->node;
-		lane->lane = own[m->node]++;
-		c->peers[m->node].lanes[lane->lane] = m->lane;
-		if (m->node == g->self) {
-			struct sp_lane_tx *tx = &g->lanes[lane->lane];
-
-			spin_lock_init(&tx->lock);
-			tx->ring = g->slab->ring[lane->lane];
-			lane->desc = (struct sp_desc *)(g->slab->base +
-				     sp_layout_desc(&g->slab->lay, lane->lane));
-			sp_tx_init(&tx->tx, lane->desc, o->depth,
-				   g->config.window, m->lane, v->nlanes);
-			c->own[lane->lane].tx = &tx->tx;
-			c->own[lane->lane].rank = m->lane;
-		} else {
-			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
-					      GFP_KERNEL_ACCOUNT);
-			if (!lane->desc)
-				return -ENOMEM;
-		}
-	}
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_peer *p = &c->peers[i];
-		struct sp_slab *slab = g->peers[i].slab;
-
-		if (i == g->self)
-			continue;
-		p->lay = slab->lay;
-		p->slab = slab->base;
-		p->row = (const struct sp_cell *)(slab->base +
-						  sp_layout_row(&slab->lay, v->id));
-		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
-				    GFP_KERNEL_ACCOUNT);
-		if (!p->pushed)
-			return -ENOMEM;
-	}
-	return sp_slow_init(g);
-}
-
-/* All keys are here and there: messages flow. */
-static void sp_group_activate(struct sp_group *g)
-{
-	const struct sp_view *v = &g->view;
-	struct sp_local *local;
-	u32 i;
-
-	if (v->state != SP_VIEW_FORMING || !g->ready)
-		return;
-	for (i = 0; i < v->nnodes; i++)
-		if (i != g->self &&
-		    (!g->peers[i].key_said || !g->peers[i].key_heard))
-			return;
-	sp_core_init(&g->core);
-	list_for_each_entry(local, &g->locals, on_group) {
-		int rank = sp_view_find_member(v, &g->node->addr, local->cookie);
-		s32 lane = v->members[rank].lane;
-
-		if (lane >= 0)
-			local->lane = &g->lanes[g->core.order.lanes[lane].lane];
-		if (local->lane)
-			local->lane->member = local;
-		WRITE_ONCE(local->rank, rank);
-		if (local->lane && local->fin)
-			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
-	}
-	/* C in group.h: who sees the state sees all of the above. */
-	smp_wmb();
-	if (sp_view_set_state(&g->view, SP_VIEW_ACTIVE))
-		return;
-	sp_engine_add(g->node->sdev->engine, g);
-	sp_group_state_changed(g);
-}
-
-/* Grant a peer its own slab here, and tell it. */
-static int sp_group_grant(struct sp_gpeer *gp)
-{
-	struct sp_group *g = gp->g;
-	struct sp_msg_key key = { .gid = g->gid, .view = g->view.id };
-	struct ib_mr *mr;
-	int ret;
-
-	mr = sp_mr_grant(gp->user.link, gp->slab);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	gp->mr = mr;
-	key.iova = mr->iova;
-	key.size = gp->slab->lay.size;
-	key.rkey = mr->rkey;
-	key.handle = gp->handle;
-	key.flags = g->node->sdev->polled ? SP_KEY_POLLED : 0;
-	ret = sp_link_say(gp->user.link, &key.hdr, SP_MSG_KEY, sizeof(key));
-	if (!ret)
-		gp->key_said = true;
-	return ret;
-}
-
-static void sp_group_peer_up(struct sp_link_user *user)
-{
-	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
-	struct sp_group *g = gp->g;
-	int ret;
-
-	if (g->ending)
-		sp_group_say_bye(gp, g->error);
-	if (g->view.state != SP_VIEW_FORMING || gp->key_said)
-		return;
-	ret = sp_group_grant(gp);
-	if (ret == -EAGAIN) {
-		/* The send queue is full: other groups are at work. */
-		kref_get(&g->ref);
-		if (!queue_delayed_work(sp_wq, &g->grants,
-					msecs_to_jiffies(SP_REAP_MS)))
-			sp_group_put(g);
-	} else if (ret) {
-		sp_group_fail(g, ret);
-	} else {
-		sp_group_activate(g);
-	}
-}
-
-static void sp_group_grants(struct work_struct *work)
-{
-	struct sp_group *g = container_of(to_delayed_work(work),
-					  struct sp_group, grants);
-	u32 i;
-
-	mutex_lock(&sp_ctl);
-	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
-		struct sp_link *link = g->peers[i].user.link;
-
-		if (link && link->state == SP_LINK_UP)
-			sp_group_peer_up(&g->peers[i].user);
-	}
-	mutex_unlock(&sp_ctl);
-	sp_group_put(g);
-}
-
-static void sp_group_peer_down(struct sp_link_user *user, int error)
-{
-	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
-
-	/* The link is unused when its requests are flushed: sp_group_reap(). */
-	if (gp->bye_heard || gp->g->ending)
-		return;
-	/* It may have been left over from when the peer's node was another. */
-	if (gp->g->view.state == SP_VIEW_FORMING && !gp->key_heard &&
-	    !gp->again && error != -ENODEV) {
-		struct sp_addr peer = user->link->peer;
-
-		gp->again = true;
-		gp->key_said = false;
-		if (gp->mr)
-			sp_mr_revoke(gp->mr);
-		gp->mr = NULL;
-		sp_link_unuse(user);
-		error = sp_link_use(gp->g->node, &peer, user);
-		if (!error)
-			return;
-		sp_group_fail(gp->g, -EHOSTDOWN);
-		return;
-	}
-	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
-			    gp->g->node->name, gp->g->name, user->link->name,
-			    error);
-	sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
-}
-
-/* Slabs for all nodes of the view, and the protocol's own memory. */
-static int sp_group_memory(struct sp_group *g)
-{
-	const struct sp_config *cfg = &g->config;
-	const struct sp_view *v = &g->view;
-	struct sp_layout lay;
-	u32 i;
-
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_slab *slab;
-
-		sp_layout_init(&lay, v->nodes[i].lanes, cfg->depth, cfg->window,
-			       1U << SP_CHUNK_SHIFT);
-		slab = sp_slab_alloc(g->node->sdev, &lay);
-		if (IS_ERR(slab))
-			return PTR_ERR(slab);
-		if (i == g->self)
-			g->slab = slab;
-		else
-			g->peers[i].slab = slab;
-	}
-	return sp_group_core(g);
-}
-
-/* The memory is there: let peers find theirs, and ask for ours in theirs. */
-static int sp_group_connect(struct sp_group *g)
-{
-	const struct sp_view *v = &g->view;
-	int ret;
-	u32 i;
-
-	for (i = 0; i < v->nnodes; i++) {
-		if (i == g->self)
-			continue;
-		ret = xa_alloc(&sp_handles, &g->peers[i].handle, &g->peers[i],
-			       xa_limit_31b, GFP_KERNEL);
-		if (ret)
-			return ret;
-	}
-	g->ready = true;
-	for (i = 0; i < v->nnodes && v->state == SP_VIEW_FORMING; i++) {
-		if (i == g->self)
-			continue;
-		ret = sp_link_use(g->node, &v->nodes[i].addr,
-				  &g->peers[i].user);
-		if (ret)
-			return ret;
-	}
-	if (g->ending)
-		return 0;
-	/* From here on the peers' links tell what becomes of them. */
-	sp_member_release(g, 0);
-	sp_member_early(g);
-	sp_group_activate(g);
 	return 0;
-}
-
-/*
- * Much memory is made without sp_ctl, which others wait for. Until @making is
- * false again nobody else touches what this makes.
- */
-static void sp_group_make(struct work_struct *work)
-{
-	struct sp_group *g = container_of(work, struct sp_group, make);
-	struct mem_cgroup *old;
-	int ret;
-
-	old = sp_charge_to(g->memcg);
-	ret = sp_group_memory(g);
-	sp_charge_to(old);
-
-	mutex_lock(&sp_ctl);
-	g->making = false;
-	if (!ret && !g->ending)
-		ret = sp_group_connect(g);
-	if (ret) {
-		pr_warn_ratelimited("spindle: %s: group %s: its view cannot be installed: error %d\n",
-				    g->node->name, g->name, ret);
-		sp_group_fail(g, ret);
-	}
-	mutex_unlock(&sp_ctl);
-	sp_device_object_gone(g->node->sdev);
-	sp_group_put(g);
-}
-
-/**
- * sp_group_install() - make the memory of a view and exchange keys to it
- * @g: the group; its view has been ranked
- *
- * On failure, now or later, the group fails. Context: sp_ctl is held, may
- * sleep.
- */
-void sp_group_install(struct sp_group *g)
-{
-	const struct sp_view *v = &g->view;
-	struct sp_local *payer;
-	int self;
-	u32 i;
-
-	lockdep_assert_held(&sp_ctl);
-	self = sp_view_find_node(v, &g->node->addr);
-	if (self >= 0)
-		g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL);
-	if (!g->peers) {
-		sp_group_fail(g, self < 0 ? -EPROTO : -ENOMEM);
-		return;
-	}
-	g->self = self;
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_gpeer *gp = &g->peers[i];
-
-		gp->g = g;
-		gp->rank = i;
-		INIT_LIST_HEAD(&gp->user.on_link);
-		gp->user.up = sp_group_peer_up;
-		gp->user.down = sp_group_peer_down;
-	}
-	/* The work is a kernel thread's: the member that came first pays. */
-	payer = list_first_entry(&g->locals, struct sp_local, on_group);
-	g->memcg = sp_memcg_get(payer->memcg);
-	g->making = true;
-	kref_get(&g->ref);
-	/* The work needs the device, though it has nothing mapped yet. */
-	atomic_inc(&g->node->sdev->objects);
-	queue_work(sp_wq, &g->make);
-}
-
-/**
- * sp_group_key() - a peer says where we may write
- * @g: the group, its view installed
- * @from: the peer
- * @key: what it says
- *
- * Context: sp_ctl is held.
- */
-void sp_group_key(struct sp_group *g, const struct sp_addr *from,
-		  const struct sp_msg_key *key)
-{
-	int rank = sp_view_find_node(&g->view, from);
-	struct sp_gpeer *gp;
-
-	if (rank < 0 || rank == g->self || key->view != g->view.id)
-		return;
-	gp = &g->peers[rank];
-	if (gp->key_heard || g->view.state != SP_VIEW_FORMING)
-		return;
-	if (key->size != g->slab->lay.size) {
-		pr_warn_ratelimited("spindle: %s: group %s: a peer's memory has another layout\n",
-				    g->node->name, g->name);
-		sp_group_fail(g, -EPROTO);
-		return;
-	}
-	gp->iova = key->iova;
-	gp->rkey = key->rkey;
-	gp->their_handle = key->handle;
-	g->core.peers[rank].polled = key->flags & SP_KEY_POLLED;
-	gp->key_heard = true;
-	sp_group_activate(g);
-}
-
-/**
- * sp_group_bye() - a peer writes nothing more to our memory
- * @g: the group
- * @from: the peer
- * @error: what the group failed with there, or 0
- *
- * Context: sp_ctl is held.
- */
-void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
-{
-	int rank = sp_view_find_node(&g->view, from);
-
-	/* Strangers have no say. Before there are ranks only one peer counts. */
-	if (rank < 0 && (g->view.id || sp_addr_cmp(from, &g->coordinator)))
-		return;
-	if (rank >= 0 && g->peers && rank != g->self)
-		g->peers[rank].bye_heard = true;
-	if (g->view.state == SP_VIEW_FORMING ||
-	    (error && g->view.state == SP_VIEW_ACTIVE)) {
-		/* Only errors of a failed group make sense to programs here. */
-		sp_group_fail(g, error == -EHOSTDOWN || error == -EPROTO ?
-			      error : -ECONNRESET);
-		return;
-	}
-	if (rank < 0 || rank == g->self)
-		return;
-	/* Passes go on after the last message, for those who lag behind. */
-	if (g->view.state != SP_VIEW_FAILED)
-		sp_engine_peer_gone(g->node->sdev->engine, g, rank);
-	sp_group_say_bye(&g->peers[rank], 0);
 }

@@ -5,6 +5,7 @@
 #include "af_spindle.h"
 #include "engine.h"
 #include "observe/observe.h"
+#include "rdmc.h"
 
 static unsigned int family;
 module_param(family, uint, 0444);
@@ -22,6 +23,10 @@ unsigned int sp_ack_timeout = 16;
 module_param_named(ack_timeout, sp_ack_timeout, uint, 0444);
 MODULE_PARM_DESC(ack_timeout, "Time before an unacknowledged packet is sent again: 4.096 us * 2^N, N from 8 to 24");
 
+unsigned int sp_suspect_ms = 1000;
+module_param_named(suspect_ms, sp_suspect_ms, uint, 0444);
+MODULE_PARM_DESC(suspect_ms, "Milliseconds without a word of a node before it is suspected, for groups that do not say otherwise: 50 to 600000; heartbeats are sent five times as often");
+
 unsigned int sp_spin = 40;
 module_param_named(spin, sp_spin, uint, 0644);
 MODULE_PARM_DESC(spin, "Passes without news before an engine goes to sleep on a group, 1 to 1000000; for groups made afterwards");
@@ -36,13 +41,21 @@ static void sp_progress_made(struct sp_device *sdev)
 	if (engine)
 		sp_engine_stir(engine);
 	rcu_read_unlock();
+	sp_rdmc_room(sdev);
 }
 
 static const struct sp_fabric_upcalls sp_upcalls = {
 	.message = sp_member_message,
 	.row = sp_group_row,
 	.wake = sp_group_woken,
+	.go = sp_rdmc_go,
+	.room = sp_rdmc_room,
+	.overdue = sp_rdmc_overdue,
 	.progress = sp_progress_made,
+	.bulk = sp_rdmc_bulk,
+	.bulk_gone = sp_rdmc_bulk_gone,
+	.move = sp_rdmc_move,
+	.unlinked = sp_trust_gone,
 	.removed = sp_member_removed,
 	.forget = sp_member_forget,
 };
@@ -57,6 +70,12 @@ static int sp_params_check(void)
 	}
 	if (!sp_port || sp_ack_timeout < 8 || sp_ack_timeout > 24) {
 		pr_err("spindle: port must not be 0, ack_timeout be 8 to 24\n");
+		return -EINVAL;
+	}
+	if (sp_suspect_ms < SPINDLE_MIN_SUSPECT ||
+	    sp_suspect_ms > SPINDLE_MAX_SUSPECT) {
+		pr_err("spindle: suspect_ms must be %u to %u\n",
+		       SPINDLE_MIN_SUSPECT, SPINDLE_MAX_SUSPECT);
 		return -EINVAL;
 	}
 	sp_spin = clamp(sp_spin, 1U, 1000000U);
@@ -110,4 +129,6 @@ module_init(sp_init);
 module_exit(sp_exit);
 MODULE_DESCRIPTION("Reliable, totally ordered RDMA multicast sockets");
 MODULE_LICENSE("GPL");
+/* For groups with a secret. */
+MODULE_SOFTDEP("pre: hmac sha256");
 MODULE_VERSION("0.1");

@@ -36,6 +36,10 @@ enum sp_map_region {
  * @status: the kernel's words, read-only for the program
  * @user: the program's words
  * @user_size: bytes of them
+ * @account: the group's, held; what is here is charged there
+ * @object_head: what the program waited for in its ring when an object of its
+ *	was refused last: tx_want_head. Written under the socket's tx_lock
+ * @object_freed: likewise, tx_want_freed
  * @taken: submissions taken; under the lane's lock
  * @error: errno of the submission that was refused, 0: none; under the lane's
  *	lock
@@ -48,6 +52,9 @@ struct sp_rings {
 	struct spindle_status *status;
 	struct spindle_user *user;
 	size_t user_size;
+	struct sp_account *account;
+	u64 object_head;
+	u64 object_freed;
 	u64 taken;
 	int error;
 	bool said;
@@ -103,15 +110,22 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
 		return;
 	if (tail - r->taken > g->config.depth)
 		ret = -EINVAL;
+	/* Of who leaves, what was taken until then is all. */
+	else if (READ_ONCE(local->leaving))
+		ret = READ_ONCE(local->error) ?: -EPIPE;
 	before = r->taken;
 	for (; !ret && r->taken != tail; r->taken++) {
 		const struct spindle_submission *s;
-		u32 len;
+		u32 len, flags;
 		u64 off;
 
 		s = &r->user->submissions[r->taken & (g->config.depth - 1)];
 		len = READ_ONCE(s->len);
-		if (READ_ONCE(s->flags))
+		flags = READ_ONCE(s->flags);
+		/* A ring is filled here: objects are not submitted. */
+		if (flags && (!(flags & SP_DESC_STATE) ||
+			      (flags & SP_DESC_OBJECT) ||
+			      !sp_desc_flags_ok(flags)))
 			ret = -EINVAL;
 		else if (len > g->config.max_msg)
 			ret = -EMSGSIZE;
@@ -119,12 +133,105 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
 			ret = sp_tx_space(&lane->tx, len, &off);
 		if (ret)
 			break;
-		sp_tx_commit(&lane->tx, len, 0);
+		sp_tx_commit(&lane->tx, len, flags);
 	}
 	WRITE_ONCE(lane->starved, 0);
+	/* It does not wait for room for an object. */
+	WRITE_ONCE(container_of(local, struct sp_sock, local)->want, 0);
 	/* It has filled room that was not free: whose, it must know. */
 	r->error = ret == -EAGAIN ? -ENOBUFS : ret;
 	sp_local_sent(local, r->taken - before);
+}
+
+/**
+ * sp_rings_flush() - take what a program has submitted before it sends an object
+ * @g: the group
+ * @local: its member, which sends by submissions
+ *
+ * Context: any but interrupts.
+ *
+ * Return: 0, or what a submission was refused with: none is taken any more.
+ */
+int sp_rings_flush(struct sp_group *g, struct sp_local *local)
+{
+	struct sp_lane_tx *lane = local->lane;
+	struct sp_rings *r = local->rings;
+	int was, ret;
+	u64 n;
+
+	spin_lock(&lane->lock);
+	n = r->taken;
+	was = r->error;
+	sp_rings_collect(g, lane);
+	n = r->taken - n;
+	ret = r->error;
+	spin_unlock(&lane->lock);
+	/* The engine finds it in the ring no more: sp_rings_missed(). */
+	if (n || ret != was)
+		sp_group_kick(g);
+	return ret;
+}
+
+/**
+ * sp_rings_error() - what a program's submissions were refused with
+ * @local: its member
+ *
+ * Context: the lane's lock is held.
+ *
+ * Return: 0, also when it maps none; or a negative errno: none is taken any more.
+ */
+int sp_rings_error(const struct sp_local *local)
+{
+	lockdep_assert_held(&local->lane->lock);
+	return sp_rings_mapped(local, SPINDLE_MAP_TX) ? local->rings->error : 0;
+}
+
+/**
+ * sp_rings_refused() - there was no room for an object
+ * @local: its member
+ *
+ * Context: the socket's tx_lock is held.
+ */
+void sp_rings_refused(struct sp_local *local)
+{
+	struct sp_rings *r = local->rings;
+
+	if (!sp_rings_mapped(local, SPINDLE_MAP_TX))
+		return;
+	WRITE_ONCE(r->object_head, READ_ONCE(r->user->tx_want_head));
+	WRITE_ONCE(r->object_freed, READ_ONCE(r->user->tx_want_freed));
+}
+
+/**
+ * sp_rings_want_object() - poll(): does the program still wait for room for the
+ * object that was refused
+ * @local: a member that sends by submissions, of which one was
+ *
+ * Return: false when it has said since that it waits for room in its ring.
+ */
+bool sp_rings_want_object(const struct sp_local *local)
+{
+	const struct sp_rings *r = local->rings;
+
+	return READ_ONCE(r->object_head) == READ_ONCE(r->user->tx_want_head) &&
+	       READ_ONCE(r->object_freed) == READ_ONCE(r->user->tx_want_freed);
+}
+
+/**
+ * sp_rings_object() - an object has taken a turn of a lane
+ * @local: the lane's member
+ *
+ * Who sends by submissions is to count it. Context: the lane's lock is held.
+ */
+void sp_rings_object(struct sp_local *local)
+{
+	struct spindle_status *s;
+
+	lockdep_assert_held(&local->lane->lock);
+	if (!sp_rings_mapped(local, SPINDLE_MAP_TX))
+		return;
+	s = local->rings->status;
+	WRITE_ONCE(s->tx_base, s->tx_base + 1);
 }
 
 /**
@@ -132,7 +239,7 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
  * @g: the group
  * @local: a member that receives by deliveries
  *
- * What is not between its last word and what was published is no news.
+ * What is not between its last word and what was published for it is no news.
  * Context: the engine's lock is held.
  *
  * Return: the member's cursor.
@@ -145,11 +252,14 @@ u64 sp_rings_released(struct sp_group *g, struct sp_local *local)
 
 	/* The program has read what it releases; see H in group.h. */
 	released = smp_load_acquire(&local->rings->user->rx_released);
-	if (released - cursor > o->published - cursor)
+	if (released - cursor > min(o->published, local->end) - cursor)
 		return cursor;
-	for (; cursor != released; cursor++)
-		messages += !(o->log[cursor & (o->log_size - 1)].flags &
-			      SP_DESC_FIN);
+	for (; cursor != released; cursor++) {
+		const struct sp_log *log = &o->log[cursor & (o->log_size - 1)];
+
+		messages += !(log->flags & (SP_DESC_FIN | SP_LOG_EVENT)) &&
+			    !sp_rx_foreign(local, log);
+	}
 	sp_local_received(local, messages);
 	WRITE_ONCE(local->cursor, cursor);
 	return cursor;
@@ -177,7 +287,9 @@ bool sp_rings_missed(const struct sp_group *g)
 	const struct sp_local *local;
 
 	list_for_each_entry(local, &g->locals, on_group)
-		if (local->rings && sp_rings_news(local->rings))
+		/* Of who is out nothing is taken any more. */
+		if (local->rings && !sp_local_out(local) &&
+		    sp_rings_news(local->rings))
 			return true;
 	return false;
 }
@@ -204,6 +316,41 @@ static void sp_rings_tell_tx(struct sp_group *g, struct sp_local *local)
 	local->sk->sk_write_space(local->sk);
 }
 
+/* What there is for a program; at its end, that this is all. */
+static void sp_rings_publish_to(const struct sp_group *g, struct sp_local *local)
+{
+	struct spindle_status *s = local->rings->status;
+	u64 upto = sp_rx_limit(g, local);
+	bool out = sp_local_out(local);
+	u32 state;
+	int error;
+
+	if (s->published != upto)
+		/* E in group.h, once more. */
+		smp_store_release(&s->published, upto);
+	if (!out || s->state == SPINDLE_STATE_CLOSED)
+		return;
+	state = sp_local_uapi_state(g, local, &error);
+	WRITE_ONCE(s->error, error);
+	/* Who sees the state sees what was published last. */
+	smp_store_release(&s->state, state);
+}
+
+/**
+ * sp_rings_publish() - tell the programs of a group what there is to read
+ * @g: the group, its published entries stored
+ *
+ * Context: the engine's lock is held.
+ */
+void sp_rings_publish(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group)
+		if (local->rings)
+			sp_rings_publish_to(g, local);
+}
+
 /**
  * sp_rings_tell() - tell the programs of a group what a pass has done
  * @g: the group, its published entries stored
@@ -223,10 +370,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 			continue;
 		if (r->flags & SPINDLE_MAP_TX)
 			sp_rings_tell_tx(g, local);
-		if (r->status->published != g->core.order.published)
-			/* E in group.h, once more. */
-			smp_store_release(&r->status->published,
-					  g->core.order.published);
+		sp_rings_publish_to(g, local);
 		if (r->status->flags != flags)
 			WRITE_ONCE(r->status->flags, flags);
 	}
@@ -254,7 +398,7 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 }
 
 /**
- * sp_rings_state() - the group's state has changed
+ * sp_rings_state() - the group's state has changed, or what it is for a member
  * @g: the group
  * @local: the member
  *
@@ -263,13 +407,19 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 void sp_rings_state(const struct sp_group *g, struct sp_local *local)
 {
 	struct sp_rings *r = local->rings;
+	u32 state;
+	int error;
 
 	lockdep_assert_held(&sp_ctl);
 	if (!r)
 		return;
-	WRITE_ONCE(r->status->error, -g->error);
+	state = sp_local_uapi_state(g, local, &error);
+	if (sp_local_out(local))
+		/* Passes store the same: this is all there will be. */
+		smp_store_release(&r->status->published, sp_rx_limit(g, local));
+	WRITE_ONCE(r->status->error, error);
 	/* Who sees the state sees the error, and what was published last. */
-	smp_store_release(&r->status->state, sp_group_uapi_state(g));
+	smp_store_release(&r->status->state, state);
 }
 
 /**
@@ -310,6 +460,7 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 {
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO;
 	struct sp_rings *r;
+	int ret;
 
 	BUILD_BUG_ON(sizeof(struct spindle_status) > PAGE_SIZE);
 	BUILD_BUG_ON(sizeof(struct spindle_delivery) != sizeof(struct sp_log));
@@ -322,22 +473,34 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 	BUILD_BUG_ON(offsetof(struct spindle_delivery, flags) !=
 		     offsetof(struct sp_log, flags));
 	BUILD_BUG_ON(SPINDLE_DELIVERY_FIN != SP_DESC_FIN);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_EVENT != SP_LOG_EVENT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_STATE != SP_DESC_STATE);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_LAST != SP_DESC_LAST);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_OBJECT != SP_DESC_OBJECT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_UID_SHIFT != SP_DESC_UID_SHIFT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_SLOT != SP_LOG_SLOT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_RANK_SHIFT != SP_LOG_MEMBER_SHIFT);
 	BUILD_BUG_ON(SPINDLE_UNIT_SHIFT != SP_UNIT_SHIFT);
 	BUILD_BUG_ON(2 * SPINDLE_MAX_WINDOW > 1 << SP_MAP_LANE_SHIFT);
-	BUILD_BUG_ON(SPINDLE_MAX_MEMBERS < SP_MAX_MEMBERS);
 
 	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 	if (!r)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	r->flags = flags;
 	r->user_size = PAGE_ALIGN(struct_size(r->user, submissions,
 					      g->config.depth));
+	ret = sp_account_charge(g->account, PAGE_SIZE + r->user_size, false);
+	if (ret) {
+		kfree(r);
+		return ERR_PTR(ret);
+	}
+	r->account = sp_account_get(g->account);
 	r->status = __vmalloc(PAGE_SIZE, gfp);
 	r->user = __vmalloc(r->user_size, gfp);
 	if (r->status && r->user)
 		return r;
 	sp_rings_free(r);
-	return NULL;
+	return ERR_PTR(-ENOMEM);
 }
 
 /**
@@ -352,6 +515,8 @@ void sp_rings_free(struct sp_rings *r)
 		return;
 	vfree(r->user);
 	vfree(r->status);
+	sp_account_uncharge(r->account, PAGE_SIZE + r->user_size);
+	sp_account_put(r->account);
 	kfree(r);
 }
 
@@ -361,15 +526,11 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 {
 	struct sp_lane_tx *lane = local->lane;
 	struct spindle_status *s = r->status;
-	u32 i;
 
-	s->published = g->published;
+	s->published = sp_rx_limit(g, local);
 	s->rx_base = local->cursor;
 	r->user->rx_released = local->cursor;
 	r->user->rx_seen = local->cursor;
-	for (i = 0; i < g->view.nmembers; i++)
-		if (g->view.members[i].lane >= 0)
-			s->rank[g->view.members[i].lane] = i;
 	/* Until the next pass has said otherwise. */
 	s->flags = SPINDLE_NEED_WAKEUP;
 	if (lane) {
@@ -395,8 +556,8 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
  *
  * Return: 0; -EINVAL, -ENOTCONN before the first view, -EACCES when a member
  * that does not send would, -EBUSY the second time or when a detached member
- * would receive so, -ENOMEM, or what a group that never became active failed
- * with.
+ * would receive so, -ENOMEM or as sp_account_charge(), or what a group that
+ * never became active failed with.
  */
 int sp_rings_map(struct sp_sock *ss, int flags)
 {
@@ -411,14 +572,14 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	state = g ? sp_group_state(g) : SP_VIEW_FORMING;
 	if (state == SP_VIEW_FORMING)
 		return -ENOTCONN;
-	/* Its view was never installed. */
-	if (state == SP_VIEW_FAILED && READ_ONCE(ss->local.rank) == ~0U)
-		return g->error;
-	if ((flags & SPINDLE_MAP_TX) && !ss->local.lane)
+	/* Its view was never installed, or is not yet. */
+	if (READ_ONCE(ss->local.rank) == ~0U && !sp_local_out(&ss->local))
+		return state == SP_VIEW_FAILED ? g->error : -ENOTCONN;
+	if ((flags & SPINDLE_MAP_TX) && !sp_local_lane(&ss->local))
 		return -EACCES;
 	r = sp_rings_alloc(g, flags);
-	if (!r)
-		return -ENOMEM;
+	if (IS_ERR(r))
+		return PTR_ERR(r);
 
 	mutex_lock(&ss->tx_lock);
 	mutex_lock(&ss->rx_lock);
@@ -456,6 +617,7 @@ int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 	const struct sp_group *g = sp_sock_group(ss);
 	/* Pairs with the release in sp_rings_map(). */
 	const struct sp_rings *r = smp_load_acquire(&ss->local.rings);
+	const struct sp_lane_tx *lane;
 
 	memset(info, 0, sizeof(*info));
 	if (!r)
@@ -473,10 +635,11 @@ int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 	info->depth = g->config.depth;
 	info->max_msg = g->config.max_msg;
 	info->deliveries = g->core.order.log_size;
-	info->lanes = g->view.nlanes;
+	info->lanes = SP_MAX_SLOTS;
 	info->lane = -1;
-	if (ss->local.lane)
-		info->lane = g->view.members[ss->local.rank].lane;
+	lane = sp_local_lane(&ss->local);
+	if (lane)
+		info->lane = container_of(lane, struct sp_slot_lane, tx)->slot;
 	info->flags = r->flags;
 	return 0;
 }
@@ -494,18 +657,52 @@ static int sp_map_vmalloc(struct vm_area_struct *vma, void *from, size_t size)
 	return ret;
 }
 
-/* A lane's ring into a mapping, twice back to back. */
-static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
-		       u32 lane)
+/* A lane's ring into a mapping, twice back to back; it keeps its own pages. */
+static int sp_map_ring(struct vm_area_struct *vma, struct page **pages, u32 n)
 {
-	u32 n = slab->lay.window >> PAGE_SHIFT;
 	unsigned long addr = vma->vm_start;
 	int ret = 0;
 	u32 i;
 
 	for (i = 0; !ret && i < 2 * n; i++)
-		ret = vm_insert_page(vma, addr + i * PAGE_SIZE,
-				     sp_slab_ring_page(slab, lane, i % n));
+		ret = vm_insert_page(vma, addr + i * PAGE_SIZE, pages[i % n]);
+	return ret;
+}
+
+/*
+ * The ring of the lane in a slot into a mapping. The lane may go, and another
+ * come into its slot, as soon as sp_ctl is dropped, so its pages are held from
+ * then on. No memory of programs is touched under sp_ctl, which is taken within
+ * mmap_lock here.
+ */
+static int sp_map_slot(struct vm_area_struct *vma, struct sp_group *g, u32 slot)
+{
+	u32 n = g->config.window >> PAGE_SHIFT;
+	const struct sp_slot_lane *lane;
+	struct page **pages;
+	int ret = -ENOENT;
+	u32 held = 0;
+	u32 i;
+
+	pages = kvmalloc_array(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return -ENOMEM;
+	if (mutex_lock_killable(&sp_ctl)) {
+		ret = -EINTR;
+		goto out;
+	}
+	lane = g->slots[slot];
+	for (; lane && held < n; held++) {
+		pages[held] = sp_slab_ring_page(lane->slab, held);
+		get_page(pages[held]);
+	}
+	mutex_unlock(&sp_ctl);
+	if (held)
+		ret = sp_map_ring(vma, pages, n);
+	for (i = 0; i < held; i++)
+		put_page(pages[i]);
+out:
+	kvfree(pages);
 	return ret;
 }
 
@@ -516,27 +713,30 @@ static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
  * @vma: where
  *
  * Return: 0; -ENOTCONN before SPINDLE_MAP, -EINVAL when there is no such
- * region or it is not asked for as a whole and shared, -EACCES when it may
- * not be written or executed, -ENOMEM.
+ * region or it is not asked for as a whole and shared, -ENOENT when there is no
+ * lane in the slot, -EACCES when it may not be written or executed, -ENOMEM,
+ * -EINTR.
  */
 int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 {
 	struct sp_sock *ss = sp_sk(sock->sk);
 	struct sp_group *g = sp_sock_group(ss);
 	u64 off = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	u32 region = off >> SP_MAP_REGION_SHIFT;
+	u64 region = min_t(u64, off >> SP_MAP_REGION_SHIFT, SP_MAP_LANES);
 	size_t size = vma->vm_end - vma->vm_start;
-	const struct sp_lane *lane = NULL;
 	const struct sp_rings *r;
 	bool write = false;
 	size_t want;
+	u64 slot;
 
 	/* Pairs with the release in sp_rings_map(). */
 	r = smp_load_acquire(&ss->local.rings);
 	if (!g || !r)
 		return -ENOTCONN;
-	off &= SP_MAP_OFFSET(1) - 1;
-	if (off && region != SP_MAP_LANES)
+	off -= SP_MAP_OFFSET(region);
+	slot = off >> SP_MAP_LANE_SHIFT;
+	if (region != SP_MAP_LANES ? off :
+	    slot >= SP_MAX_SLOTS || off != slot << SP_MAP_LANE_SHIFT)
 		return -EINVAL;
 	switch (region) {
 	case SP_MAP_STATUS:
@@ -552,20 +752,14 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 	case SP_MAP_OWN:
 		if (!(r->flags & SPINDLE_MAP_TX))
 			return -EACCES;
+		slot = container_of(ss->local.lane, struct sp_slot_lane,
+				    tx)->slot;
 		want = 2 * g->config.window;
 		write = true;
 		break;
-	case SP_MAP_LANES:
-		if (off & ((1U << SP_MAP_LANE_SHIFT) - 1))
-			return -EINVAL;
-		off >>= SP_MAP_LANE_SHIFT;
-		if (off >= g->view.nlanes)
-			return -EINVAL;
-		want = 2 * g->config.window;
-		lane = &g->core.order.lanes[off];
-		break;
 	default:
-		return -EINVAL;
+		want = 2 * g->config.window;
+		break;
 	}
 	if (size != want || !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
@@ -582,10 +776,7 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 		return sp_map_vmalloc(vma, r->user, want);
 	case SP_MAP_DELIVERIES:
 		return sp_map_vmalloc(vma, g->core.order.log, want);
-	case SP_MAP_OWN:
-		return sp_map_ring(vma, g->slab, ss->local.lane - g->lanes);
 	default:
-		return sp_map_ring(vma, lane->node == g->self ? g->slab :
-				   g->peers[lane->node].slab, lane->lane);
+		return sp_map_slot(vma, g, slot);
 	}
 }

@@ -8,25 +8,48 @@
 #include <net/netns/generic.h>
 
 #include "af_spindle.h"
+#include "key.h"
+#include "rdmc.h"
 #include "compat/compat.h"
 
 #define SP_JOIN_SECONDS		10
 #define SP_DEFAULT_WINDOW	(256U << 10)
 #define SP_DEFAULT_MSG		(16U << 10)
 #define SP_DEFAULT_DEPTH	1024U
+#define SP_DEFAULT_MEMBERS	16U
+#define SP_DEFAULT_OBJECT	(16U << 20)
+
+/* Flags that make sense in one of the two only. */
+#define SP_F_CREATE	(SPINDLE_F_ALL & ~(SPINDLE_F_STATE | SPINDLE_F_KEYED))
+#define SP_F_JOIN	(SPINDLE_F_RECEIVER | SPINDLE_F_STATE)
 
 /**
  * struct sp_net - what a network namespace has
  * @gid_range: groups whose members may create and join, lowest and highest;
  *	written by sysctl, read once at a time
+ * @limits: how much groups may take
  * @sysctl: the table
  */
 struct sp_net {
 	int gid_range[2];
+	struct sp_limits limits;
 	struct ctl_table_header *sysctl;
 };
 
 static unsigned int sp_net_id;
+
+/**
+ * sp_limits_of() - how much groups of a network namespace may take
+ * @net: the namespace
+ *
+ * Return: that.
+ */
+struct sp_limits *sp_limits_of(const struct net *net)
+{
+	struct sp_net *spn = net_generic(net, sp_net_id);
+
+	return &spn->limits;
+}
 
 /**
  * sp_may_join() - may the caller bind, make and join groups
@@ -127,16 +150,24 @@ static int sp_config_check(const struct sp_config *cfg)
 		     SPINDLE_MAX_WINDOW, true) ||
 	    sp_range(cfg->max_msg, 1, cfg->window ?: SPINDLE_MAX_WINDOW,
 		     false) ||
-	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true))
+	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true) ||
+	    sp_range(cfg->max_members, max(cfg->members, 1U),
+		     SPINDLE_MAX_MEMBERS, false) ||
+	    sp_range(cfg->suspect_ms, SPINDLE_MIN_SUSPECT, SPINDLE_MAX_SUSPECT,
+		     false) ||
+	    sp_range(cfg->max_object, 1, SPINDLE_MAX_OBJECT, false) ||
+	    sp_range(cfg->block, max_t(u32, SPINDLE_MIN_BLOCK, PAGE_SIZE),
+		     SPINDLE_MAX_BLOCK, true) ||
+	    cfg->kind >= SPINDLE_ALGS)
 		return -ERANGE;
 	return 0;
 }
 
 /* What is wrong with an option by itself, whatever the socket's state. */
-static int sp_opt_check(const char *name, u32 flags, const __u32 *resv,
-			size_t n)
+static int sp_opt_check(const char *name, u32 flags, u32 known,
+			const __u32 *resv, size_t n)
 {
-	if (flags & ~SPINDLE_F_ALL || memchr_inv(resv, 0, n * sizeof(*resv)))
+	if (flags & ~known || memchr_inv(resv, 0, n * sizeof(*resv)))
 		return -EINVAL;
 	return sp_name_check(name);
 }
@@ -152,13 +183,48 @@ static int sp_opt_begin(struct sp_sock *ss)
 		return -EALREADY;
 	if (!ss->local.memcg)
 		ss->local.memcg = get_mem_cgroup_from_mm(current->mm);
+	sp_payer_take(&ss->local.payer);
 	return 0;
+}
+
+static u32 sp_member_flags(u32 flags, u32 rack)
+{
+	BUILD_BUG_ON(SP_MEMBER_RECEIVER != SPINDLE_F_RECEIVER);
+	BUILD_BUG_ON(SP_MEMBER_STATE != SPINDLE_F_STATE);
+	BUILD_BUG_ON(SP_MEMBER_RACK_MASK != SPINDLE_MAX_RACK);
+	BUILD_BUG_ON(SP_SCHEDULE_HYBRID + 1 != (int)SPINDLE_ALG_HYBRID);
+	return (flags & (SP_MEMBER_RECEIVER | SP_MEMBER_STATE)) |
+	       rack << SP_MEMBER_RACK_SHIFT;
 }
 
 static void sp_sock_joined(struct sp_sock *ss)
 {
 	/* sp_sock_group() pairs with this. */
 	smp_store_release(&ss->group, ss->local.group);
+}
+
+static void sp_config_take(struct sp_config *cfg,
+			   const struct spindle_group_create *opt)
+{
+	cfg->members = opt->members;
+	cfg->senders = opt->senders;
+	cfg->window = opt->window ?: SP_DEFAULT_WINDOW;
+	cfg->max_msg = opt->max_msg ?: min(cfg->window, SP_DEFAULT_MSG);
+	cfg->depth = opt->depth ?: SP_DEFAULT_DEPTH;
+	cfg->max_members = opt->max_members ?: max(opt->members,
+						   SP_DEFAULT_MEMBERS);
+	cfg->suspect_ms = opt->suspect_ms ?: READ_ONCE(sp_suspect_ms);
+	cfg->evict_ms = opt->evict_ms;
+	cfg->max_object = opt->max_object ?: SP_DEFAULT_OBJECT;
+	cfg->block = opt->block;
+	cfg->kind = opt->algorithm;
+	if (opt->flags & SPINDLE_F_MINORITY)
+		cfg->flags |= SP_CONFIG_MINORITY;
+	if (!(opt->flags & SPINDLE_F_PLAIN))
+		return;
+	cfg->flags |= SP_CONFIG_PLAIN;
+	cfg->senders = 1;
+	cfg->max_members = cfg->members;
 }
 
 static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
@@ -170,17 +236,16 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 
 	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
 	if (!ret)
-		ret = sp_opt_check(opt.name, opt.flags, opt.__resv,
+		ret = sp_opt_check(opt.name, opt.flags, SP_F_CREATE, opt.__resv,
 				   ARRAY_SIZE(opt.__resv));
 	if (ret)
 		return ret;
-	if (!opt.members)
+	if (!opt.members || opt.rack > SPINDLE_MAX_RACK)
 		return -ERANGE;
-	cfg.members = opt.members;
-	cfg.senders = opt.senders;
-	cfg.window = opt.window ?: SP_DEFAULT_WINDOW;
-	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
-	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
+	if ((opt.flags & SPINDLE_F_PLAIN) &&
+	    (opt.senders > 1 || (opt.flags & SPINDLE_F_MINORITY)))
+		return -EINVAL;
+	sp_config_take(&cfg, &opt);
 	ret = sp_config_check(&cfg);
 	if (ret)
 		return ret;
@@ -191,7 +256,9 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	lock_sock(sk);
 	ret = sp_opt_begin(ss);
 	if (!ret) {
-		ss->local.flags = opt.flags;
+		ss->local.flags = sp_member_flags(opt.flags, opt.rack);
+		if (ss->local.key)
+			cfg.flags |= SP_CONFIG_KEYED;
 		mutex_lock(&sp_ctl);
 		ret = sp_member_create(ss->node, opt.name, &cfg, &ss->local);
 		mutex_unlock(&sp_ctl);
@@ -214,7 +281,7 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 
 	ret = sp_opt_take(&opt, sizeof(opt), sizeof(opt), optval, optlen);
 	if (!ret)
-		ret = sp_opt_check(opt.name, opt.flags, opt.__resv,
+		ret = sp_opt_check(opt.name, opt.flags, SP_F_JOIN, opt.__resv,
 				   ARRAY_SIZE(opt.__resv));
 	if (!ret)
 		ret = sp_sockaddr_take((struct sockaddr *)opt.contact,
@@ -227,7 +294,7 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.window = opt.window;
 	cfg.max_msg = opt.max_msg;
 	cfg.depth = opt.depth;
-	ret = sp_config_check(&cfg);
+	ret = opt.rack > SPINDLE_MAX_RACK ? -ERANGE : sp_config_check(&cfg);
 	if (ret)
 		return ret;
 
@@ -239,7 +306,7 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	if (ret)
 		goto out;
 	/* Nobody else's call on this socket waits for the answer. */
-	ss->local.flags = opt.flags;
+	ss->local.flags = sp_member_flags(opt.flags, opt.rack);
 	ss->joining = true;
 	release_sock(sk);
 	ret = sp_member_join(ss->node, opt.name, &contact, &cfg, &ss->local,
@@ -251,6 +318,189 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 out:
 	release_sock(sk);
 	return ret;
+}
+
+/* SPINDLE_GROUP_LEAVE: it is in the group no more, but reads what is left. */
+static int sp_opt_leave(struct sp_sock *ss)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	int ret;
+
+	if (!g)
+		return -ENOTCONN;
+	mutex_lock(&sp_ctl);
+	ret = sp_group_leave(g, &ss->local, SP_LEFT);
+	mutex_unlock(&sp_ctl);
+	if (ret)
+		return ret;
+	sp_group_moved(g);
+	/* Who waits for room to send waits no longer. */
+	ss->sk.sk_state_change(&ss->sk);
+	return 0;
+}
+
+static int sp_opt_events(struct sp_sock *ss, u32 events)
+{
+	struct sp_local *local = &ss->local;
+	struct sp_group *g;
+	bool moved = false;
+
+	if (events & ~SPINDLE_WANT_ALL)
+		return -EINVAL;
+	/* No reader is in the middle of one. */
+	if (mutex_lock_interruptible(&ss->rx_lock))
+		return -EINTR;
+	mutex_lock(&local->queue.lock);
+	g = sp_sock_group(ss);
+	/* What it has come by is over, and what was in its way until now. */
+	if (g && !sp_rings_mapped(local, SPINDLE_MAP_RX))
+		moved = sp_rx_skip(g, local);
+	WRITE_ONCE(local->events, events);
+	sp_detach_sift(local);
+	mutex_unlock(&local->queue.lock);
+	mutex_unlock(&ss->rx_lock);
+	if (moved)
+		sp_group_moved(g);
+	if (g)
+		sp_rx_pass(g, local);
+	return 0;
+}
+
+/* Descriptors of an own lane that were delivered here, and so came everywhere. */
+static u64 sp_sync_received(const struct sp_group *g,
+			    const struct sp_lane_tx *lane)
+{
+	const struct sp_slot_lane *sl = container_of(lane, struct sp_slot_lane,
+						     tx);
+
+	return READ_ONCE(g->core.order.lanes[sl->slot].taken);
+}
+
+/* 0 when it has come so far, -EAGAIN, or why it never will. */
+static int sp_sync_ready(struct sp_sock *ss, struct sp_group *g, int what,
+			 u64 count)
+{
+	const struct sp_lane_tx *lane = sp_local_lane(&ss->local);
+	enum sp_view_state state = sp_group_state(g);
+	int error = READ_ONCE(ss->local.error);
+	bool out = sp_local_out(&ss->local);
+	u64 now;
+
+	now = what == SPINDLE_SYNC_RECEIVED ? sp_sync_received(g, lane) :
+		READ_ONCE(lane->tx.freed);
+	if (now >= count)
+		return 0;
+	if (error)
+		return error;
+	if (state == SP_VIEW_FAILED)
+		return g->error;
+	/* Nobody says any more who has read. */
+	return out || READ_ONCE(g->ending) ? -ECONNABORTED : -EAGAIN;
+}
+
+/* Objects that have memory of the program. */
+static int sp_sync_pinned(const struct sp_sock *ss)
+{
+	/* Pairs with the release in sp_tx_pin(). */
+	const struct sp_pins *pins = smp_load_acquire(&ss->pins);
+
+	return pins ? atomic_read(&pins->objects) : 0;
+}
+
+/* SPINDLE_SYNC_UNPINNED, also of a member that is none any more. */
+static int sp_opt_unpinned(struct sp_sock *ss)
+{
+	/* Likewise. */
+	struct sp_pins *pins = smp_load_acquire(&ss->pins);
+	long timeo = sock_sndtimeo(&ss->sk, false);
+	long left;
+
+	if (!pins)
+		return 0;
+	left = wait_event_interruptible_timeout(pins->wait,
+						!sp_sync_pinned(ss), timeo);
+	if (left < 0)
+		return sock_intr_errno(timeo);
+	return left ? 0 : -EAGAIN;
+}
+
+/* SPINDLE_SYNC: wait until what was sent has come so far. */
+static int sp_opt_sync(struct sp_sock *ss, int what)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct sp_lane_tx *lane;
+	long timeo;
+	u64 count;
+
+	if (what == SPINDLE_SYNC_UNPINNED)
+		return sp_opt_unpinned(ss);
+	if (what != SPINDLE_SYNC_RECEIVED && what != SPINDLE_SYNC_DELIVERED)
+		return -EINVAL;
+	if (!g)
+		return -ENOTCONN;
+	lane = sp_local_lane(&ss->local);
+	if (!lane)
+		return 0;
+	spin_lock(&lane->lock);
+	sp_rings_collect(g, lane);
+	count = lane->tx.now.count;
+	spin_unlock(&lane->lock);
+	sp_group_sent(g);
+	timeo = sock_sndtimeo(&ss->sk, false);
+	return sp_wait(&ss->sk, timeo, sp_sync_ready(ss, g, what, count));
+}
+
+/* SPINDLE_KEY: the secret that the member brings, or none. */
+static int sp_opt_key(struct sock *sk, sockptr_t optval, unsigned int optlen)
+{
+	char description[SPINDLE_KEY_LEN] = {};
+	struct sp_key *key = NULL, *old = NULL;
+	struct sp_sock *ss = sp_sk(sk);
+	int ret = 0;
+
+	if (optlen > sizeof(description))
+		return -EINVAL;
+	if (copy_from_sockptr(description, optval, optlen))
+		return -EFAULT;
+	if (strnlen(description, sizeof(description)) == sizeof(description))
+		return -EINVAL;
+	if (description[0])
+		key = sp_key_find(description);
+	if (IS_ERR(key))
+		return PTR_ERR(key);
+	lock_sock(sk);
+	if (ss->group) {
+		ret = -EISCONN;
+	} else if (ss->joining) {
+		ret = -EALREADY;
+	} else {
+		old = ss->local.key;
+		ss->local.key = key;
+	}
+	release_sock(sk);
+	sp_key_put(ret ? key : old);
+	return ret;
+}
+
+static int sp_opt_set_int(struct sp_sock *ss, int optname, int value)
+{
+	switch (optname) {
+	case SPINDLE_RECVINFO:
+		WRITE_ONCE(ss->recvinfo, !!value);
+		return 0;
+	case SPINDLE_MAP:
+		return sp_rings_map(ss, value);
+	case SPINDLE_DETACHED:
+		return sp_detach_set(&ss->sk, value);
+	case SPINDLE_GROUP_LEAVE:
+		return value ? -EINVAL : sp_opt_leave(ss);
+	case SPINDLE_EVENTS:
+		return sp_opt_events(ss, value);
+	case SPINDLE_SYNC:
+		return sp_opt_sync(ss, value);
+	default:
+		return -ENOPROTOOPT;
+	}
 }
 
 /**
@@ -279,36 +529,47 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		return optname == SPINDLE_GROUP_CREATE ?
 			sp_opt_create(sk, optval, optlen) :
 			sp_opt_join(sk, optval, optlen);
+	case SPINDLE_KEY:
+		if (!sp_may_join(sock_net(sk)))
+			return -EPERM;
+		return sp_opt_key(sk, optval, optlen);
 	case SPINDLE_RECVINFO:
-		if (optlen < sizeof(value))
-			return -EINVAL;
-		if (copy_from_sockptr(&value, optval, sizeof(value)))
-			return -EFAULT;
-		WRITE_ONCE(sp_sk(sk)->recvinfo, !!value);
-		return 0;
-	case SPINDLE_DETACHED:
 	case SPINDLE_MAP:
+	case SPINDLE_DETACHED:
+	case SPINDLE_GROUP_LEAVE:
+	case SPINDLE_EVENTS:
+	case SPINDLE_SYNC:
 		if (optlen < sizeof(value))
 			return -EINVAL;
 		if (copy_from_sockptr(&value, optval, sizeof(value)))
 			return -EFAULT;
-		if (optname == SPINDLE_MAP)
-			return sp_rings_map(sp_sk(sk), value);
-		return sp_detach_set(sk, value);
+		return sp_opt_set_int(sp_sk(sk), optname, value);
 	default:
 		return -ENOPROTOOPT;
 	}
 }
 
 /**
- * sp_group_uapi_state() - a group's state as programs know it
+ * sp_local_uapi_state() - the state of its group as a member knows it
  * @g: the group
+ * @local: the member
+ * @error: what the group has failed with for it, a positive errno, or 0
+ *
+ * For who is in no view any more it has come to its end, whatever becomes of it.
  *
  * Return: SPINDLE_STATE_*.
  */
-u32 sp_group_uapi_state(const struct sp_group *g)
+u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local,
+			int *error)
 {
-	switch (sp_group_state(g)) {
+	enum sp_view_state state = sp_group_state(g);
+
+	*error = -READ_ONCE(local->error);
+	if (*error)
+		return SPINDLE_STATE_FAILED;
+	if (sp_local_out(local))
+		return SPINDLE_STATE_CLOSED;
+	switch (state) {
 	case SP_VIEW_FORMING:
 		return SPINDLE_STATE_FORMING;
 	case SP_VIEW_ACTIVE:
@@ -318,6 +579,7 @@ u32 sp_group_uapi_state(const struct sp_group *g)
 	case SP_VIEW_FAILED:
 		break;
 	}
+	*error = -g->error;
 	return SPINDLE_STATE_FAILED;
 }
 
@@ -325,27 +587,42 @@ static void sp_opt_info(const struct sp_sock *ss,
 			struct spindle_group_info *info)
 {
 	struct sp_group *g = sp_sock_group(ss);
+	const struct sp_local *local = &ss->local;
+	struct sp_record *r;
 
 	memset(info, 0, sizeof(*info));
 	info->rank = ~0U;
 	if (!g)
 		return;
 	strscpy(info->name, g->name, sizeof(info->name));
-	info->state = sp_group_uapi_state(g);
+	info->state = sp_local_uapi_state(g, local, &info->error);
 	info->members = g->config.members;
 	info->senders = g->config.senders;
-	if (info->state != SPINDLE_STATE_FORMING) {
-		info->view = g->view.id;
-		info->senders = g->view.nlanes ?: g->config.senders;
-		info->rank = READ_ONCE(ss->local.rank);
+	r = sp_record_view(g);
+	if (r) {
+		info->view = r->id;
+		info->members = r->view->nmembers;
+		info->senders = r->view->nlanes;
+		info->nodes = r->view->nnodes;
+		info->rank = READ_ONCE(local->rank);
+		sp_record_put(r);
 	}
-	if (info->state == SPINDLE_STATE_FAILED)
-		info->error = -g->error;
 	info->window = g->config.window;
 	info->max_msg = g->config.max_msg;
 	info->depth = g->config.depth;
 	info->sent = READ_ONCE(ss->sent);
 	info->received = READ_ONCE(ss->received);
+	info->max_members = g->config.max_members;
+	info->suspect_ms = g->config.suspect_ms;
+	info->evict_ms = g->config.evict_ms;
+	info->max_object = g->config.max_object;
+	info->flags = local->flags & SPINDLE_F_ALL;
+	if (g->config.flags & SP_CONFIG_MINORITY)
+		info->flags |= SPINDLE_F_MINORITY;
+	if (g->config.flags & SP_CONFIG_PLAIN)
+		info->flags |= SPINDLE_F_PLAIN;
+	if (g->config.flags & SP_CONFIG_KEYED)
+		info->flags |= SPINDLE_F_KEYED;
 }
 
 static int sp_opt_give(const void *from, size_t size, char __user *optval,
@@ -362,24 +639,181 @@ static int sp_opt_view(const struct sp_sock *ss, char __user *optval,
 		       int __user *optlen, int len)
 {
 	struct sp_group *g = sp_sock_group(ss);
+	struct sp_record *r = g ? sp_record_view(g) : NULL;
 	struct sockaddr_spindle sa;
+	int ret = -EFAULT;
 	int need;
 	u32 i;
 
-	if (!g || sp_group_state(g) == SP_VIEW_FORMING || !g->view.nlanes)
+	if (!r)
 		return -ENOTCONN;
-	need = g->view.nmembers * sizeof(sa);
+	need = r->view->nmembers * sizeof(sa);
 	if (put_user(need, optlen))
-		return -EFAULT;
-	if (len < need)
-		return -ERANGE;
-	for (i = 0; i < g->view.nmembers; i++) {
-		sp_sockaddr_give(&g->view.members[i].addr, g->node->scope_id,
+		goto out;
+	if (len < need) {
+		ret = -ERANGE;
+		goto out;
+	}
+	for (i = 0; i < r->view->nmembers; i++) {
+		sp_sockaddr_give(&r->view->members[i].addr, g->node->scope_id,
 				 i, &sa);
 		if (copy_to_user(optval + i * sizeof(sa), &sa, sizeof(sa)))
-			return -EFAULT;
+			goto out;
 	}
+	ret = 0;
+out:
+	sp_record_put(r);
+	return ret;
+}
+
+/* The view at the place where a member reads, or where it began to map. */
+static struct sp_record *sp_opt_reading(struct sp_sock *ss)
+{
+	struct sp_record *r;
+
+	if (mutex_lock_interruptible(&ss->rx_lock))
+		return ERR_PTR(-EINTR);
+	mutex_lock(&ss->local.queue.lock);
+	r = ss->local.record;
+	if (r)
+		kref_get(&r->ref);
+	mutex_unlock(&ss->local.queue.lock);
+	mutex_unlock(&ss->rx_lock);
+	return r;
+}
+
+/* SPINDLE_EVENT: by the number that the caller has put where it goes. */
+static int sp_opt_event(struct sp_sock *ss, char __user *optval,
+			int __user *optlen, int len)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct spindle_event *event;
+	struct sp_record *r;
+	u32 number;
+	size_t size;
+	int ret;
+
+	if (!g)
+		return -ENOTCONN;
+	if (len < (int)offsetofend(struct spindle_event, number))
+		return -EINVAL;
+	if (copy_from_user(&number,
+			   optval + offsetof(struct spindle_event, number),
+			   sizeof(number)))
+		return -EFAULT;
+	r = number ? sp_record_find(g, number) : sp_opt_reading(ss);
+	if (IS_ERR_OR_NULL(r))
+		return r ? PTR_ERR(r) : -ENOENT;
+	size = sp_event_size(r);
+	event = kzalloc(size, GFP_KERNEL);
+	if (event) {
+		sp_event_fill(&ss->local, r, event);
+		ret = sp_opt_give(event, size, optval, optlen, len);
+		kfree(event);
+	} else {
+		ret = -ENOMEM;
+	}
+	sp_record_put(r);
+	return ret;
+}
+
+static int sp_opt_stability(const struct sp_sock *ss,
+			    struct spindle_stability *s)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct sp_lane_tx *lane;
+	struct sp_record *r;
+
+	memset(s, 0, sizeof(*s));
+	if (!g)
+		return -ENOTCONN;
+	r = sp_record_view(g);
+	if (r)
+		s->view = r->id;
+	sp_record_put(r);
+	s->pinned = sp_sync_pinned(ss);
+	lane = sp_local_lane(&ss->local);
+	if (!lane)
+		return 0;
+	/* The end of what it sends has a descriptor, too, and is no message. */
+	spin_lock(&lane->lock);
+	s->sent = lane->tx.messages;
+	s->delivered = min(lane->tx.freed, s->sent);
+	spin_unlock(&lane->lock);
+	s->received = min(sp_sync_received(g, lane), s->sent);
 	return 0;
+}
+
+/* SPINDLE_EXPLAIN: how a message would be sent, and why. */
+static int sp_opt_explain(const struct sp_sock *ss, char __user *optval,
+			  int __user *optlen, int len)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct spindle_explain e;
+	struct sp_schedule sched;
+	struct sp_choice choice;
+	int ret;
+
+	if (!g)
+		return -ENOTCONN;
+	ret = sp_opt_take(&e, sizeof(e), sizeof(e), USER_SOCKPTR(optval), len);
+	if (ret)
+		return ret;
+	if (memchr_inv(e.__resv, 0, sizeof(e.__resv)) ||
+	    e.how.algorithm >= SPINDLE_ALGS ||
+	    (e.how.flags & ~SPINDLE_OBJECT_ALL))
+		return -EINVAL;
+	if (e.len > max(g->config.max_msg, g->config.max_object))
+		return -EMSGSIZE;
+	sp_objects_choose(g, e.len, e.how.algorithm,
+			  e.len && (e.how.flags & SPINDLE_OBJECT_ALWAYS),
+			  &choice);
+	e.object = choice.object;
+	e.nodes = READ_ONCE(g->view.nnodes);
+	e.racks = READ_ONCE(g->racks);
+	strscpy_pad(e.why, choice.why, sizeof(e.why));
+	if (choice.object) {
+		e.algorithm = choice.kind + 1;
+		e.block = choice.block;
+		e.blocks = DIV_ROUND_UP(e.len, choice.block);
+		/* Of the hybrid only who knows the racks' sizes knows it. */
+		if (e.nodes > 1 && choice.kind != SP_SCHEDULE_HYBRID &&
+		    !sp_schedule_init(&sched, choice.kind, e.nodes, 0, e.blocks,
+				      NULL))
+			e.steps = sp_schedule_steps(&sched);
+	}
+	return sp_opt_give(&e, sizeof(e), optval, optlen, len);
+}
+
+static int sp_opt_object_fd(struct sp_sock *ss, char __user *optval,
+			    int __user *optlen, int len)
+{
+	struct spindle_object_fd e;
+	struct file *file;
+	int ret;
+
+	if (len < (int)sizeof(e))
+		return -EINVAL;
+	if (copy_from_user(&e, optval, sizeof(e)))
+		return -EFAULT;
+	file = sp_rx_export(ss, &e);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	ret = get_unused_fd_flags(O_CLOEXEC);
+	if (ret < 0)
+		goto err_file;
+	e.fd = ret;
+	ret = sp_opt_give(&e, sizeof(e), optval, optlen, len);
+	if (ret)
+		goto err_fd;
+	fd_install(e.fd, file);
+	return 0;
+
+err_fd:
+	put_unused_fd(e.fd);
+err_file:
+	fput(file);
+	return ret;
 }
 
 /**
@@ -395,7 +829,9 @@ static int sp_opt_view(const struct sp_sock *ss, char __user *optval,
 int sp_getsockopt(struct socket *sock, int level, int optname,
 		  char __user *optval, int __user *optlen)
 {
-	const struct sp_sock *ss = sp_sk(sock->sk);
+	struct sp_sock *ss = sp_sk(sock->sk);
+	struct spindle_stability stability;
+	struct spindle_object_read read;
 	struct spindle_group_info info;
 	struct spindle_rings rings;
 	int value, len, ret;
@@ -412,6 +848,27 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 		return sp_opt_give(&info, sizeof(info), optval, optlen, len);
 	case SPINDLE_GROUP_VIEW:
 		return sp_opt_view(ss, optval, optlen, len);
+	case SPINDLE_EVENT:
+		return sp_opt_event(ss, optval, optlen, len);
+	case SPINDLE_EXPLAIN:
+		return sp_opt_explain(ss, optval, optlen, len);
+	case SPINDLE_OBJECT:
+		if (len < (int)sizeof(read))
+			return -EINVAL;
+		if (copy_from_user(&read, optval, sizeof(read)))
+			return -EFAULT;
+		ret = sp_rx_read_object(ss, &read);
+		return ret ?: sp_opt_give(&read, sizeof(read), optval, optlen,
+					  len);
+	case SPINDLE_OBJECT_FD:
+		return sp_opt_object_fd(ss, optval, optlen, len);
+	case SPINDLE_STABILITY:
+		ret = sp_opt_stability(ss, &stability);
+		return ret ?: sp_opt_give(&stability, sizeof(stability), optval,
+					  optlen, len);
+	case SPINDLE_EVENTS:
+		value = READ_ONCE(ss->local.events);
+		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
 	case SPINDLE_RECVINFO:
 		value = READ_ONCE(ss->recvinfo);
 		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
@@ -432,6 +889,24 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 	}
 }
 
+/* Limits of the first namespace bound those of the others: sp_net_init(). */
+#define SP_SYSCTL_LIMIT(_name)				\
+	{						\
+		.procname = #_name,			\
+		.maxlen = sizeof(unsigned long),	\
+		.mode = 0644,				\
+		.proc_handler = proc_doulongvec_minmax,	\
+	}
+
+/* What is counted, to be read only. */
+#define SP_SYSCTL_USED(_name)				\
+	{						\
+		.procname = #_name,			\
+		.maxlen = sizeof(unsigned long),	\
+		.mode = 0444,				\
+		.proc_handler = proc_doulongvec_minmax,	\
+	}
+
 static const struct ctl_table sp_sysctl_table[] = {
 	{
 		.procname = "gid_range",
@@ -440,8 +915,32 @@ static const struct ctl_table sp_sysctl_table[] = {
 		.proc_handler = proc_dointvec_minmax,
 		.extra1 = SYSCTL_ZERO,
 	},
+	SP_SYSCTL_LIMIT(max_groups),
+	SP_SYSCTL_LIMIT(max_memory),
+	SP_SYSCTL_LIMIT(max_group_memory),
+	SP_SYSCTL_USED(groups),
+	SP_SYSCTL_USED(memory),
 	{ }
 };
+
+/* In the order of the table. */
+static void sp_sysctl_data(struct ctl_table *table, struct sp_net *spn)
+{
+	struct sp_limits *first = sp_limits_of(&init_net);
+	struct sp_limits *l = &spn->limits;
+
+	table[0].data = spn->gid_range;
+	table[1].data = &l->max_groups;
+	table[2].data = &l->max_memory;
+	table[3].data = &l->max_group_memory;
+	table[4].data = &l->groups;
+	table[5].data = &l->memory;
+	if (l == first)
+		return;
+	table[1].extra2 = &first->max_groups;
+	table[2].extra2 = &first->max_memory;
+	table[3].extra2 = &first->max_group_memory;
+}
 
 static int __net_init sp_net_init(struct net *net)
 {
@@ -451,11 +950,13 @@ static int __net_init sp_net_init(struct net *net)
 	/* Nobody but who has CAP_NET_ADMIN. */
 	spn->gid_range[0] = 1;
 	spn->gid_range[1] = 0;
+	sp_limits_begin(net);
 	table = kmemdup(sp_sysctl_table, sizeof(sp_sysctl_table), GFP_KERNEL);
 	if (!table)
 		return -ENOMEM;
-	table[0].data = spn->gid_range;
-	spn->sysctl = register_net_sysctl_sz(net, "net/spindle", table, 1);
+	sp_sysctl_data(table, spn);
+	spn->sysctl = register_net_sysctl_sz(net, "net/spindle", table,
+					     ARRAY_SIZE(sp_sysctl_table) - 1);
 	if (!spn->sysctl) {
 		kfree(table);
 		return -ENOMEM;
@@ -496,3 +997,7 @@ void sp_opts_exit(void)
 {
 	unregister_pernet_subsys(&sp_net_ops);
 }
+
+#ifdef SPINDLE_KUNIT
+#include "tests/opts_test.c"
+#endif

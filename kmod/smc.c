@@ -5,6 +5,7 @@
  */
 #include "engine.h"
 #include "group.h"
+#include "rdmc.h"
 
 static struct sp_group *sp_group_of(struct sp_core *c)
 {
@@ -12,39 +13,45 @@ static struct sp_group *sp_group_of(struct sp_core *c)
 }
 
 static void sp_smc_lane_lock(struct sp_core *c, u32 own)
-	__acquires(&sp_group_of(c)->lanes[own].lock)
+	__acquires(&sp_group_of(c)->own[own]->tx.lock)
 {
-	spin_lock(&sp_group_of(c)->lanes[own].lock);
+	spin_lock(&sp_group_of(c)->own[own]->tx.lock);
 }
 
 static void sp_smc_lane_unlock(struct sp_core *c, u32 own)
-	__releases(&sp_group_of(c)->lanes[own].lock)
+	__releases(&sp_group_of(c)->own[own]->tx.lock)
 {
-	spin_unlock(&sp_group_of(c)->lanes[own].lock);
+	spin_unlock(&sp_group_of(c)->own[own]->tx.lock);
+}
+
+/* A link that is down is no fault of the peer: the group is told, and cuts it. */
+static int sp_smc_posted(int ret)
+{
+	return ret ? -EAGAIN : 0;
 }
 
 static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 			   const struct sp_run *run)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
-	struct sp_link *link = gp->user.link;
-	const struct sp_layout *lay = &g->slab->lay;
-	u64 ring = sp_layout_ring(lay, own);
-	u64 desc = sp_layout_desc(lay, own);
+	struct sp_peer_node *pn = g->peer[node];
+	const struct sp_lane_key *key = &pn->to[own];
+	const struct sp_slab *slab = g->own[own]->slab;
+	struct sp_link *link = pn->user.link;
+	u64 ring = slab->lay.ring_off;
 	const struct {
 		u64 base;
 		const struct sp_seg *seg;
 	} parts[] = {
 		{ ring, &run->bytes[0] }, { ring, &run->bytes[1] },
-		{ desc, &run->desc[0] }, { desc, &run->desc[1] },
+		{ 0, &run->desc[0] }, { 0, &run->desc[1] },
 	};
 	u32 slots = 0;
 	int ret = 0;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
-		slots += sp_post_write_slots(link, g->slab,
+		slots += sp_post_write_slots(link, slab,
 					     parts[i].base + parts[i].seg->off,
 					     parts[i].seg->len);
 	if (!sp_post_room(link, slots)) {
@@ -53,69 +60,70 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	}
 	/* Should one fail in the middle, all are built again: no harm done. */
 	for (i = 0; i < ARRAY_SIZE(parts) && !ret; i++)
-		ret = sp_post_write(link, g->slab,
+		ret = sp_post_write(link, slab,
 				    parts[i].base + parts[i].seg->off,
-				    parts[i].seg->len, gp->iova, gp->rkey);
+				    parts[i].seg->len, key->iova, key->rkey);
 	if (!ret)
 		WRITE_ONCE(g->counters.rdma_writes,
 			   g->counters.rdma_writes + slots);
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 static int sp_smc_post_row(struct sp_core *c, u32 node,
 			   const struct sp_cell *cells, u32 n, u64 *ticket)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
-	struct sp_link *link = gp->user.link;
+	struct sp_peer_node *pn = g->peer[node];
+	struct sp_link *link = pn->user.link;
 	u32 len = n * sizeof(*cells);
 	struct sp_msg_row row;
 	int ret;
 
 	if (c->peers[node].polled) {
-		u64 at = gp->iova + sp_layout_row(&g->slab->lay, c->view);
-
-		ret = sp_post_snap(link, cells, len, at, gp->rkey, ticket);
+		ret = sp_post_snap(link, cells, len,
+				   pn->iova + sp_row_off(c->view), pn->rkey,
+				   ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.rdma_writes,
 				   g->counters.rdma_writes + 1);
 	} else {
 		row.hdr.type = SP_MSG_ROW;
 		row.hdr.len = sizeof(row) + len;
-		row.handle = gp->their_handle;
+		row.handle = pn->their_handle;
 		row.ncells = n;
+		row.view = c->view;
 		ret = sp_post_send(link, &row.hdr, false, cells, len, ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
 	}
 	if (!ret)
 		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 static u64 sp_smc_landed(struct sp_core *c, u32 node)
 {
-	return sp_post_completed(sp_group_of(c)->peers[node].user.link);
+	return sp_post_completed(sp_group_of(c)->peer[node]->user.link);
 }
 
 static int sp_smc_post_wake(struct sp_core *c, u32 node)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_peer_node *pn = g->peer[node];
 	struct sp_msg_wake wake = {
 		.hdr = { SP_MSG_WAKE, sizeof(wake) },
-		.handle = gp->their_handle,
+		.handle = pn->their_handle,
 	};
 	u64 ticket;
 	int ret;
 
-	ret = sp_post_send(gp->user.link, &wake.hdr, false, NULL, 0, &ticket);
+	ret = sp_post_send(pn->user.link, &wake.hdr, false, NULL, 0, &ticket);
 	if (!ret) {
 		WRITE_ONCE(g->counters.wakes_sent, g->counters.wakes_sent + 1);
 		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
 		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
 	}
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 const struct sp_shell_ops sp_engine_ops = {
@@ -125,17 +133,37 @@ const struct sp_shell_ops sp_engine_ops = {
 	.post_row = sp_smc_post_row,
 	.landed = sp_smc_landed,
 	.post_wake = sp_smc_post_wake,
+	.object_new = sp_objects_new,
+	.object_here = sp_objects_here,
 };
 
 /*
  * What a handle stands for, if the link's peer is the one who was given it.
- * Read under RCU: see sp_group_free().
+ * Read under RCU: a node's memory goes a grace period after its handle.
  */
-static struct sp_gpeer *sp_smc_peer(struct sp_link *link, u32 handle)
+static struct sp_peer_node *sp_smc_peer(struct sp_link *link, u32 handle)
 {
-	struct sp_gpeer *gp = xa_load(&sp_handles, handle);
+	struct sp_peer_node *pn = xa_load(&sp_handles, handle);
 
-	return gp && READ_ONCE(gp->user.link) == link ? gp : NULL;
+	if (!pn || READ_ONCE(pn->user.link) != link || !READ_ONCE(pn->trusted))
+		return NULL;
+	return pn;
+}
+
+/* All lanes of a peer: it has written to any of them. */
+static void sp_smc_arrived(struct sp_peer_node *pn)
+{
+	u32 i;
+
+	/* Only where the device's view differs from the processor's. */
+	if (!pn->rows->synced)
+		return;
+	for (i = 0; i < SP_MAX_SLOTS; i++) {
+		struct sp_slot_lane *lane = READ_ONCE(pn->g->slots[i]);
+
+		if (lane && !sp_addr_cmp(&lane->addr, &pn->addr))
+			sp_slab_arrived(lane->slab);
+	}
 }
 
 /**
@@ -147,18 +175,17 @@ static struct sp_gpeer *sp_smc_peer(struct sp_link *link, u32 handle)
  */
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 {
-	struct sp_gpeer *gp;
+	struct sp_peer_node *pn;
 	struct sp_cell *to;
 	u32 i;
 
 	rcu_read_lock();
-	gp = sp_smc_peer(link, READ_ONCE(row->handle));
-	if (!gp || row->ncells != SP_CELL_LANES + gp->slab->lay.lanes ||
+	pn = sp_smc_peer(link, READ_ONCE(row->handle));
+	if (!pn || row->ncells > SP_CELL_LANES + SP_MAX_NODE_LANES ||
 	    row->hdr.len != sizeof(*row) + row->ncells * sizeof(*to))
 		goto out;
-	to = (struct sp_cell *)(gp->slab->base +
-				sp_layout_row(&gp->slab->lay, gp->g->view.id));
-	sp_slab_arrived(gp->slab);
+	to = (struct sp_cell *)(pn->rows->base + sp_row_off(row->view));
+	sp_smc_arrived(pn);
 	/*
 	 * The completion of this receive orders all the peer has written before
 	 * it; the engine's barrier in sp_cell_get() pairs with this one.
@@ -168,7 +195,7 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 		WRITE_ONCE(to[i].value, row->cells[2 * i]);
 		WRITE_ONCE(to[i].check, row->cells[2 * i + 1]);
 	}
-	sp_group_kick(gp->g);
+	sp_group_kick(pn->g);
 out:
 	rcu_read_unlock();
 }
@@ -182,16 +209,16 @@ out:
  */
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
 {
-	struct sp_gpeer *gp;
+	struct sp_peer_node *pn;
 
 	rcu_read_lock();
-	gp = sp_smc_peer(link, READ_ONCE(wake->handle));
-	if (gp) {
-		atomic_inc(&gp->asks);
+	pn = sp_smc_peer(link, READ_ONCE(wake->handle));
+	if (pn) {
+		atomic_inc(&pn->asks);
 		/* The pass that takes the kick sees it: sp_engine_asked(). */
 		smp_mb__after_atomic();
-		atomic64_inc(&gp->g->counters.wakes_received);
-		sp_group_kick(gp->g);
+		atomic64_inc(&pn->g->counters.wakes_received);
+		sp_group_kick(pn->g);
 	}
 	rcu_read_unlock();
 }

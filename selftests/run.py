@@ -23,7 +23,7 @@ GRACE = 60              # seconds for what is interrupted to put its guests away
 KERNEL_BOUND = 1800     # seconds to build or fetch one
 
 # In the order in which they are made: what others wait for first.
-KERNELS = ['debian-6.1', 'debian-6.12', 'uml', 'uml-debug', 'debug']
+KERNELS = ['debian-6.1', 'debian-6.12', 'uml', 'uml-debug', 'debug', 'kcsan']
 FAILURES = ('failure', 'error')
 
 
@@ -56,17 +56,26 @@ class Part:
 
 PARTS = [
     Part('build', 300, lane='host', quick={}),
-    Part('userlib', 600, lane='host', quick={'SPINDLE_TEST_STEPS': '20000'}),
-    Part('sim', 1200, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
-    Part('lint', 900, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
+    Part('userlib', 900, lane='host', quick={'SPINDLE_TEST_STEPS': '60000'}),
+    Part('views', 120, lane='host', quick={}),
+    Part('sim', 2400, lane='host', quick={'SPINDLE_TEST_SEEDS': '500'}),
+    Part('coverage', 900, lane='host'),
+    Part('model', 600, lane='host', quick={}),
+    Part('lint', 1500, ['debian-6.1', 'debian-6.12', 'uml'], lane='host', quick={}),
     Part('harness', 600, ['uml']),
-    Part('bench', 600, ['uml'], quick={}),
+    Part('bench', 900, ['uml'], quick={}),
+    Part('fuzz', 900, ['uml-debug'],
+         quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_SECONDS': '20'}),
+    Part('faults', 600, ['uml'], quick={}),
     Part('kunit', 300, ['uml-debug'], quick={'SPINDLE_TEST_KERNEL': 'uml'}),
-    Part('guests', 1500, ['uml', 'uml-debug'],
+    Part('guests', 4000, ['uml', 'uml-debug'],
          quick={'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_DOORBELLS': 'polled'}),
-    Part('guests_x86', 900, ['debian-6.1', 'debian-6.12', 'debug']),
+    Part('guests_x86', 1200, ['debian-6.1', 'debian-6.12', 'debug']),
     Part('guests_debian', 3000, ['debian-6.1', 'uml'], path='guests', full=True,
          env={'SPINDLE_TEST_KERNEL': 'debian-6.1'}),
+    Part('guests_debug', 6 * 3600, ['debug', 'uml'], path='guests/test_guests.py', full=True,
+         env={'SPINDLE_TEST_KERNEL': 'debug', 'SPINDLE_TEST_DOORBELLS': 'polled'}),
+    Part('kcsan', 3 * 3600, ['kcsan'], full=True),
 ]
 
 
@@ -162,7 +171,8 @@ class Check:
         self.say(f'{part.name} begins')
         p = self.spawn(['/usr/bin/python3', '-B', '-m', 'pytest', '-v', '-p', 'no:cacheprovider',
                         '--color=no', '--tb=short', f'--junitxml={part.xml}', '-o',
-                        'junit_logging=no', os.path.join(SELFTESTS, part.path)],
+                        'junit_logging=no',
+                        *(os.path.join(SELFTESTS, name) for name in part.path.split())],
                        part.log, part.env, part.lane == 'host')
         if p is None:
             return
@@ -303,7 +313,8 @@ def chosen():
     parser.add_argument('--quick', action='store_true',
                         help='minutes: fewer seeds, the fast kernel, one doorbell')
     parser.add_argument('--full', action='store_true',
-                        help="also every guest test again on Debian's kernel, emulated")
+                        help="hours: also every guest test on Debian's kernel and the x86 debug "
+                        'kernel, emulated, and the search for data races')
     parser.add_argument('--only', action='append', choices=names, metavar='PART',
                         help=f'this part, can be repeated: {", ".join(names)}')
     parser.add_argument('--list', action='store_true', help='list the parts')

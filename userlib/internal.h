@@ -15,13 +15,26 @@
 #include "barrier.h"
 
 /**
+ * struct spn_lane - the ring of the lane that has a slot
+ * @ring: where it is mapped, twice; NULL: it is not
+ * @views: how many views had begun when it was last known to be the slot's
+ * @end: behind the last entry that was given out and lies there
+ */
+struct spn_lane {
+	const unsigned char *ring;
+	uint64_t views;
+	uint64_t end;
+};
+
+/**
  * struct spn_map - the regions of a member with mapped rings
  * @rings: where they are and how large
  * @status: what the kernel tells
  * @user: what the program tells, and its submissions
  * @deliveries: the order
  * @own: the own ring, twice; NULL for a member that does not send
- * @lanes: the ring of each sender, twice
+ * @lanes: by slot; a ring is mapped when the first message is found there
+ * @given: a bit for each delivery that is no plain message: it was given out
  */
 struct spn_map {
 	struct spindle_rings rings;
@@ -29,7 +42,8 @@ struct spn_map {
 	struct spindle_user *user;
 	const struct spindle_delivery *deliveries;
 	unsigned char *own;
-	const unsigned char *lanes[SPINDLE_MAX_MEMBERS];
+	struct spn_lane *lanes;
+	unsigned char *given;
 };
 
 /**
@@ -40,12 +54,16 @@ struct spn_map {
  * @freed: its tx_freed
  * @want_head: tx_head that the claim refused last waits for
  * @want_freed: its tx_freed
+ * @refused: the last message was refused for want of room, and was not in a ring
+ * @pace: ns to wait until the next try, of an object
+ * @retry: when that is
  * @claimed: messages claimed and not committed; their lengths stand in the
  *	submissions behind @tail, which the kernel does not look at
  * @shut: the last word has been said
+ * @left: and this member is to leave the group
  * @sent: &struct spindle_stats
  * @sent_bytes: likewise
- * @refused: likewise
+ * @refusals: likewise
  * @kicks: likewise, the sender's part
  * @copied: likewise
  */
@@ -56,11 +74,15 @@ struct spn_tx {
 	uint64_t freed;
 	uint64_t want_head;
 	uint64_t want_freed;
+	bool refused;
+	int64_t pace;
+	int64_t retry;
 	unsigned int claimed;
 	bool shut;
+	bool left;
 	uint64_t sent;
 	uint64_t sent_bytes;
-	uint64_t refused;
+	uint64_t refusals;
 	uint64_t kicks;
 	uint64_t copied;
 };
@@ -72,6 +94,14 @@ struct spn_tx {
  * @published: the kernel's published when last looked at
  * @seen: rx_seen as the kernel was told
  * @told: rx_released as the kernel was told
+ * @views: events of type VIEW that were passed
+ * @stale: lanes that are mapped since before the last of these
+ * @wanted: SPINDLE_WANT_*
+ * @uid: this member's number
+ * @known: that is known, from the event of a view
+ * @view: number of the view that is read, 0: not known; with it:
+ * @members: how many it has
+ * @uids: their numbers, by rank
  * @received: &struct spindle_stats
  * @received_bytes: likewise
  * @kicks: likewise, the receiver's part
@@ -83,6 +113,14 @@ struct spn_rx {
 	uint64_t published;
 	uint64_t seen;
 	uint64_t told;
+	uint64_t views;
+	unsigned int stale;
+	uint32_t wanted;
+	uint32_t uid;
+	bool known;
+	uint64_t view;
+	uint32_t members;
+	uint32_t uids[SPINDLE_MAX_MEMBERS];
 	uint64_t received;
 	uint64_t received_bytes;
 	uint64_t kicks;
@@ -94,6 +132,7 @@ struct spn_rx {
  * @fd: the socket
  * @map_set: the kernel has given the rings over to the program
  * @ready: they are mapped
+ * @directions: SPINDLE_MAP_* that are to be mapped
  * @alone: the program has one processor: looking keeps it from the engine
  * @map: the regions; constant once @ready
  * @waits: &struct spindle_stats
@@ -104,6 +143,7 @@ struct spindle {
 	int fd;
 	bool map_set;
 	bool ready;
+	int directions;
 	bool alone;
 	struct spn_map map;
 	uint64_t waits;
@@ -128,14 +168,26 @@ static inline size_t spn_offset(const struct spn_map *map, uint64_t pos)
 	return (pos << SPINDLE_UNIT_SHIFT) & (map->rings.window - 1);
 }
 
+/* Does it send by system calls? */
+static inline bool spn_sends_directly(const struct spindle *sp)
+{
+	return !(sp->directions & SPINDLE_MAP_TX);
+}
+
 /* map.c */
 void spn_unmap(struct spn_map *map);
+int spn_map_lane(int fd, struct spn_map *map, uint32_t slot);
+void spn_unmap_lane(struct spn_map *map, uint32_t slot);
 
 /* ring_tx.c */
 bool spn_tx_ready(struct spindle *sp);
+int64_t spn_tx_pause(struct spindle *sp);
 
 /* ring_rx.c */
 bool spn_rx_ready(struct spindle *sp);
+void spn_rx_view(struct spindle *sp, uint32_t number);
+uint32_t spn_rx_rank(const struct spindle *sp, uint32_t uid);
+uint32_t spn_rx_uid(const struct spindle *sp, uint32_t rank);
 
 /* wait.c */
 int spn_poll(struct spindle *sp, short events, int64_t ns);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -27,9 +28,12 @@ static int map_region(int fd, uint64_t offset, uint64_t size, int prot, void *wh
 static int map_regions(int fd, struct spn_map *map)
 {
 	const struct spindle_rings *r = &map->rings;
-	unsigned int i;
 	int ret;
 
+	map->lanes = calloc(r->lanes, sizeof(*map->lanes));
+	map->given = calloc((r->deliveries + 7) / 8, 1);
+	if (!map->lanes || !map->given)
+		return -ENOMEM;
 	ret = map_region(fd, r->status_off, r->status_size, PROT_READ, &map->status);
 	if (!ret)
 		ret = map_region(fd, r->user_off, r->user_size, PROT_READ | PROT_WRITE,
@@ -40,10 +44,16 @@ static int map_regions(int fd, struct spn_map *map)
 	if (!ret && r->flags & SPINDLE_MAP_TX && r->lane >= 0)
 		ret = map_region(fd, r->own_off, 2ULL * r->window,
 				 PROT_READ | PROT_WRITE, &map->own);
-	for (i = 0; i < r->lanes && !ret; i++)
-		ret = map_region(fd, r->lane_off + i * r->lane_stride, 2ULL * r->window,
-				 PROT_READ, &map->lanes[i]);
 	return ret;
+}
+
+/* Map the ring of the lane that has this slot now. */
+int spn_map_lane(int fd, struct spn_map *map, uint32_t slot)
+{
+	const struct spindle_rings *r = &map->rings;
+
+	return map_region(fd, r->lane_off + slot * r->lane_stride, 2ULL * r->window,
+			  PROT_READ, &map->lanes[slot].ring);
 }
 
 static void unmap_region(const void *p, uint64_t size)
@@ -52,14 +62,22 @@ static void unmap_region(const void *p, uint64_t size)
 		munmap((void *)p, size);
 }
 
+void spn_unmap_lane(struct spn_map *map, uint32_t slot)
+{
+	unmap_region(map->lanes[slot].ring, 2ULL * map->rings.window);
+	map->lanes[slot].ring = NULL;
+}
+
 /* Give back the regions that are there. */
 void spn_unmap(struct spn_map *map)
 {
 	const struct spindle_rings *r = &map->rings;
 	unsigned int i;
 
-	for (i = 0; i < SPINDLE_MAX_MEMBERS; i++)
-		unmap_region(map->lanes[i], 2ULL * r->window);
+	for (i = 0; map->lanes && i < r->lanes; i++)
+		spn_unmap_lane(map, i);
+	free(map->lanes);
+	free(map->given);
 	unmap_region(map->own, 2ULL * r->window);
 	unmap_region(map->deliveries, r->delivery_size);
 	unmap_region(map->user, r->user_size);
@@ -69,7 +87,7 @@ void spn_unmap(struct spn_map *map)
 
 static bool sane(const struct spindle_rings *r)
 {
-	return r->flags & SPINDLE_MAP_RX && r->lanes && r->lanes <= SPINDLE_MAX_MEMBERS &&
+	return r->flags & SPINDLE_MAP_RX && r->lanes && r->lanes <= SPINDLE_DELIVERY_SLOT + 1 &&
 	       r->window && !(r->window & (r->window - 1)) &&
 	       r->depth && !(r->depth & (r->depth - 1)) &&
 	       r->deliveries && !(r->deliveries & (r->deliveries - 1)) &&
@@ -115,7 +133,7 @@ static int map_rings(struct spindle *sp)
 	int ret = 0;
 
 	if (!sp->map_set) {
-		ret = take_over(sp, SPINDLE_MAP_ALL);
+		ret = take_over(sp, sp->directions);
 		/* who does not send has only the one direction */
 		if (ret == -EACCES)
 			ret = take_over(sp, SPINDLE_MAP_RX);
@@ -131,6 +149,8 @@ static int map_rings(struct spindle *sp)
 	}
 	sp->map = map;
 	attach(sp);
+	/* none is there for who has read nothing yet, and comes by it */
+	spn_rx_view(sp, 0);
 	CPU_ZERO(&cpus);
 	if (!sched_getaffinity(0, sizeof(cpus), &cpus))
 		sp->alone = CPU_COUNT(&cpus) == 1;
@@ -138,7 +158,7 @@ static int map_rings(struct spindle *sp)
 	return 0;
 }
 
-/* 1 when the first view is there, 0 when not yet. */
+/* 1 when there is a view with this member, 0 when not yet. */
 static int view_is_there(struct spindle *sp)
 {
 	struct spindle_group_info info;
@@ -154,22 +174,48 @@ static int view_is_there(struct spindle *sp)
 		return 0;
 	case SPINDLE_STATE_FAILED:
 		return info.error ? -info.error : -EIO;
+	case SPINDLE_STATE_ACTIVE:
+		return info.rank != ~0U;
 	default:
 		return 1;
 	}
 }
 
 /**
- * spindle_ready() - wait for the first view, then map the rings
+ * spindle_map() - say in which directions messages go through mapped rings
+ * @sp: handle that is not ready yet
+ * @directions: SPINDLE_MAP_ALL, as at first; or SPINDLE_MAP_RX: this member
+ *	receives in place, and sends by system calls
+ *
+ * With the latter spindle_send() and its like are system calls, as they are for
+ * large objects in any case, and spindle_claim() does nothing.
+ *
+ * Return: 0;
+ * -EINVAL: no such @directions;
+ * -EALREADY: the rings are mapped.
+ */
+int spindle_map(struct spindle *sp, int directions)
+{
+	if (directions != SPINDLE_MAP_ALL && directions != SPINDLE_MAP_RX)
+		return -EINVAL;
+	if (sp->map_set)
+		return -EALREADY;
+	sp->directions = directions;
+	return 0;
+}
+
+/**
+ * spindle_ready() - wait for the view that takes this member in, then map the rings
  * @sp: handle that created or joined a group
  * @timeout_ms: milliseconds; 0: only look; less than 0: for ever
  *
  * From here on the group's messages come and go through the handle:
- * sendmsg() and recvmsg() on its socket say EBUSY. What was received from the
- * socket before is not received again. A second call does nothing.
+ * recvmsg() on its socket says EBUSY, and so does sendmsg() but for spindle_map().
+ * What was received from the socket before is not received again. A second call
+ * does nothing.
  *
  * Return: 0;
- * -ETIMEDOUT: the group is not complete yet; the call may be repeated;
+ * -ETIMEDOUT: there is no such view yet; the call may be repeated;
  * -EINTR: a signal came; likewise;
  * -ENOTCONN: the handle is in no group;
  * the group's error when it has failed;

@@ -120,6 +120,7 @@ int spindle_open(struct spindle **sp, const char *node)
 	if (ret)
 		return -ret;
 	*sp = memset(mem, 0, sizeof(struct spindle));
+	(*sp)->directions = SPINDLE_MAP_ALL;
 	ret = open_socket();
 	if (ret < 0)
 		goto fail;
@@ -138,12 +139,37 @@ fail:
 }
 
 /**
+ * spindle_key() - bring the secret that the members of a group share
+ * @sp: handle in no group
+ * @description: of a key of type "logon" or "user" in the program's keyrings; it
+ *	begins with "spindle:"; empty: bring none after all
+ *
+ * Before spindle_create() or spindle_join(), which then make or join a group
+ * with that secret, and no other.
+ *
+ * Return: 0, or the errors of SPINDLE_KEY in spindle(7), among them
+ * -EINVAL: a description without "spindle:", or too long;
+ * -ENOKEY: there is no such key any more, or not yet;
+ * -ERANGE: the secret is too short or too long;
+ * -EISCONN: the handle is in a group;
+ * -EPERM: the program may not, see spindle(7).
+ */
+int spindle_key(struct spindle *sp, const char *description)
+{
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_KEY, description, strlen(description)))
+		return -errno;
+	return 0;
+}
+
+/**
  * spindle_create() - make a group and be its first member
  * @sp: handle in no group
  * @group: its name, configuration and flags of this member; see spindle(7) for
  *	units, ranges and what 0 means
  *
- * Does not wait for other members; spindle_ready() does.
+ * Does not wait for other members; spindle_ready() does. Members come and go as
+ * they like later on: @group->members is what the first view waits for,
+ * @group->max_members how many there may be at once.
  *
  * Return: 0, or the errors of SPINDLE_GROUP_CREATE in spindle(7), among them
  * -EEXIST: the node has a group of this name;
@@ -165,14 +191,17 @@ int spindle_create(struct spindle *sp, const struct spindle_group_create *group)
  * @group: its name and flags of this member; the contact in it is not read, a
  *	number that is not 0 must be the group's
  *
- * Blocks until the contact has answered, about ten seconds at most.
+ * At any time in the group's life. Blocks until the contact has answered, about
+ * ten seconds at most; spindle_ready() waits for the view that takes the member
+ * in.
  *
  * Return: 0, or the errors of SPINDLE_GROUP_JOIN in spindle(7), among them
  * -EINVAL: @contact is no address;
  * -ENOENT, -ECONNREFUSED: no such group, or no node there; a program that may
  *	come before the creator tries again;
- * -EUSERS: it has all its members;
+ * -EUSERS: it has as many members as it may have;
  * -EPROTOTYPE: its configuration is another one;
+ * -ENOKEY, -EKEYREJECTED: its members share a secret, see spindle_key();
  * -EHOSTUNREACH, -ETIMEDOUT: the contact did not answer;
  * -EINTR: a signal came.
  */
@@ -217,11 +246,39 @@ int spindle_shutdown(struct spindle *sp)
 }
 
 /**
+ * spindle_leave() - leave the group, and read what is left
+ * @sp: handle in a group
+ *
+ * What was committed goes before it; an open claim is given up. Does not wait:
+ * receiving goes on, up to the view that is without this member; then
+ * spindle_peek() says -ENODATA. The others go on without it. Belongs to the
+ * sending thread. A second call does nothing.
+ *
+ * Return: 0; -ENOTCONN: in no group; the group's error when it has failed.
+ */
+int spindle_leave(struct spindle *sp)
+{
+	const int none = 0;
+
+	if (sp->tx.left)
+		return 0;
+	sp->tx.claimed = 0;
+	/* the kernel collects in this call what it has not yet */
+	full_barrier();
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_GROUP_LEAVE, &none, sizeof(none)))
+		return -errno;
+	sp->tx.left = true;
+	sp->tx.shut = true;
+	return 0;
+}
+
+/**
  * spindle_close() - end a handle
  * @sp: handle that no thread uses any more; NULL is none
  *
  * Everything that was peeked or claimed is gone with it. A member that closes
- * before it has read to the end makes its group fail for the others.
+ * leaves its group: what it has committed is still delivered, and the others
+ * go on without it.
  *
  * Return: 0, or an error of close(2); the handle is gone in any case.
  */
@@ -275,30 +332,103 @@ int spindle_info(struct spindle *sp, struct spindle_group_info *info)
 	return 0;
 }
 
+static int view_number(struct spindle *sp, uint64_t *view)
+{
+	struct spindle_group_info info;
+	int ret = spindle_info(sp, &info);
+
+	*view = info.view;
+	return ret;
+}
+
 /**
- * spindle_view() - the members by rank
+ * spindle_view() - the members of the current view, by rank
  * @sp: handle
+ * @view: where its number goes; may be NULL
  * @members: where they go
  * @n: on entry how many there is room for (SPINDLE_MAX_MEMBERS always
  *	suffice), on return how many there are
  *
- * A system call, for any thread.
+ * The current view is the newest one: what is yet to be read may be of an older
+ * one, and an event of type VIEW says in the stream who is in which. System
+ * calls, for any thread.
  *
  * Return: 0;
  * -ERANGE: too little room; @n says how much is needed, nothing was written;
  * -ENOTCONN: there is no view yet.
  */
-int spindle_view(struct spindle *sp, struct sockaddr_spindle *members, unsigned int *n)
+int spindle_view(struct spindle *sp, uint64_t *view, struct sockaddr_spindle *members,
+		 unsigned int *n)
 {
 	unsigned int room = *n < SPINDLE_MAX_MEMBERS ? *n : SPINDLE_MAX_MEMBERS;
-	socklen_t len = room * sizeof(*members);
-	int ret = 0;
+	uint64_t before, after = 0;
+	socklen_t len;
+	int ret;
 
-	if (getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_GROUP_VIEW, members, &len))
-		ret = -errno;
+	/* until the members are those of the number */
+	do {
+		ret = view_number(sp, &before);
+		if (ret)
+			return ret;
+		len = room * sizeof(*members);
+		if (getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_GROUP_VIEW, members, &len))
+			ret = -errno;
+		else
+			ret = view_number(sp, &after);
+	} while (!ret && before != after);
 	if (!ret || ret == -ERANGE)
 		*n = len / sizeof(*members);
+	if (!ret && view)
+		*view = before;
 	return ret;
+}
+
+/**
+ * spindle_sync() - wait until all that this member has sent has come so far
+ * @sp: handle in a group
+ * @what: SPINDLE_SYNC_RECEIVED: to every node, so that nothing but the loss of
+ *	all of them can undo it; SPINDLE_SYNC_DELIVERED: and was read by every
+ *	member, this one among them
+ *
+ * Blocks, as long as SO_SNDTIMEO of the socket says; what another thread commits
+ * meanwhile is not waited for. Belongs to the sending thread; another one must
+ * go on receiving. Members that go are not waited for any more.
+ *
+ * Return: 0;
+ * -EINVAL: no such @what;
+ * -EAGAIN: the time is over;
+ * -EINTR: a signal came;
+ * -ENOTCONN: in no group;
+ * -ECONNABORTED: this member has left before all had read;
+ * the group's error when it has failed.
+ */
+int spindle_sync(struct spindle *sp, int what)
+{
+	/* the kernel collects in this call what it has not yet */
+	full_barrier();
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_SYNC, &what, sizeof(what)))
+		return -errno;
+	return 0;
+}
+
+/**
+ * spindle_stability() - how far this member's messages have come
+ * @sp: handle in a group
+ * @stability: where that goes; its numbers count messages from the first
+ *
+ * A system call, for any thread. Those committed that the kernel has not taken
+ * yet do not count as sent.
+ *
+ * Return: 0; -ENOTCONN: in no group.
+ */
+int spindle_stability(struct spindle *sp, struct spindle_stability *stability)
+{
+	socklen_t len = sizeof(*stability);
+
+	memset(stability, 0, sizeof(*stability));
+	if (getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_STABILITY, stability, &len))
+		return -errno;
+	return 0;
 }
 
 /**
@@ -321,7 +451,7 @@ int spindle_stats(struct spindle *sp, struct spindle_stats *stats)
 		.sent_bytes = load_relaxed(&tx->sent_bytes),
 		.received = load_relaxed(&rx->received),
 		.received_bytes = load_relaxed(&rx->received_bytes),
-		.claims_refused = load_relaxed(&tx->refused),
+		.claims_refused = load_relaxed(&tx->refusals),
 		.kicks = load_relaxed(&tx->kicks) + load_relaxed(&rx->kicks),
 		.waits = load_relaxed(&sp->waits),
 		.copied_bytes = load_relaxed(&tx->copied) + load_relaxed(&rx->copied),

@@ -96,15 +96,20 @@ static int block(struct spindle *sp, unsigned int events, int64_t until)
 		want |= POLLOUT;
 	for (;;) {
 		int64_t left = until < 0 ? -1 : until - spn_now();
+		int64_t pause = 0;
 
 		if (holds(sp, events))
 			return 0;
 		if (until >= 0 && left <= 0)
 			return -ETIMEDOUT;
+		if (events & SPINDLE_WRITABLE)
+			pause = spn_tx_pause(sp);
+		if (pause && (left < 0 || pause < left))
+			left = pause;
 		/* an error of the other direction may be all that poll(2) sees */
 		if (told)
 			nanosleep(&backoff, NULL);
-		ret = spn_poll(sp, want, left);
+		ret = spn_poll(sp, pause ? want & ~POLLOUT : want, left);
 		if (ret < 0)
 			return ret;
 		told = ret;
@@ -144,7 +149,7 @@ int spindle_wait(struct spindle *sp, unsigned int events, enum spindle_wait how,
 		return -ENOTCONN;
 	if (!events || events & ~(SPINDLE_READABLE | SPINDLE_WRITABLE))
 		return -EINVAL;
-	if (events & SPINDLE_WRITABLE && !sp->map.own)
+	if (events & SPINDLE_WRITABLE && !sp->map.own && !spn_sends_directly(sp))
 		return -EACCES;
 	if (how != SPINDLE_WAIT_BLOCK && how != SPINDLE_WAIT_ADAPTIVE &&
 	    how != SPINDLE_WAIT_SPIN)

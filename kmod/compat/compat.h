@@ -6,6 +6,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/uio.h>
 #include <net/net_namespace.h>
 
 #ifndef HAVE_NET_SYSCTL_SZ
@@ -20,6 +21,17 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set,
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
 }
 #endif
+
+/* Where the first of an iterator's pieces begins, that is a program's. */
+static inline unsigned long sp_iter_addr(const struct iov_iter *i)
+{
+#ifdef iter_iov_addr
+	return (unsigned long)iter_iov_addr(i);
+#else
+	return (unsigned long)(iter_is_ubuf(i) ? i->ubuf : i->iov->iov_base) +
+	       i->iov_offset;
+#endif
+}
 
 /**
  * sp_charge_to() - charge what this task allocates with __GFP_ACCOUNT

@@ -34,9 +34,11 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 
+#define U16_MAX			UINT16_MAX
 #define U32_MAX			UINT32_MAX
 
 #ifndef READ_ONCE
@@ -53,6 +55,11 @@ typedef int64_t s64;
 #define max_t(t, a, b)		((t)(a) > (t)(b) ? (t)(a) : (t)(b))
 #define DIV_ROUND_UP(n, d)	(((n) + (d) - 1) / (d))
 #define ALIGN(x, a)		(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
+
+/* Bits set in a word; the lowest of them; one more than the highest, 0: none. */
+#define hweight32(w)		((unsigned int)__builtin_popcount(w))
+#define __ffs(w)		((unsigned long)__builtin_ctzl(w))
+#define fls(w)			((w) ? 32 - __builtin_clz(w) : 0)
 
 #endif
 

@@ -8,6 +8,7 @@
  * no ring space.
  */
 #include "order.h"
+#include "schedule.h"
 
 /**
  * sp_tx_init() - make an own lane ready to send
@@ -27,6 +28,37 @@ void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
 	tx->units = window >> SP_UNIT_SHIFT;
 	tx->rank = rank;
 	tx->senders = senders;
+}
+
+/**
+ * sp_tx_view() - a new view begins
+ * @tx: the lane's sending side; what it has sent beyond @base is sent again
+ * @base: the lane's first turn in the view
+ * @start: the view's first turn in the order
+ * @rank: rank of the lane among the senders
+ * @senders: number of senders
+ */
+void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders)
+{
+	tx->base = base;
+	tx->start = start;
+	tx->rank = rank;
+	tx->senders = senders;
+}
+
+/**
+ * sp_tx_seq() - place of an own turn in the order
+ * @tx: the lane's sending side
+ * @index: the turn
+ *
+ * Return: its sequence number; of a turn of an earlier view, the last one
+ * before this view.
+ */
+s64 sp_tx_seq(const struct sp_tx *tx, u64 index)
+{
+	if (index < tx->base)
+		return tx->start - 1;
+	return tx->start + sp_seq(index - tx->base, tx->senders, tx->rank);
 }
 
 /**
@@ -58,21 +90,47 @@ int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off)
 }
 
 /**
+ * sp_tx_space_object() - the same for an object, whose bytes are elsewhere
+ * @tx: the lane's sending side
+ * @len: its length
+ *
+ * Return: as sp_tx_space().
+ */
+int sp_tx_space_object(const struct sp_tx *tx, u32 len)
+{
+	if (tx->fin)
+		return -EPIPE;
+	if (!len || len > tx->max_object)
+		return -EMSGSIZE;
+	if (tx->now.count - tx->freed >= tx->depth - 1 ||
+	    tx->objects == SP_LANE_OBJECTS ||
+	    tx->object_bytes + len > (u64)tx->max_object * SP_LANE_OBJECT_ROOM)
+		return -EAGAIN;
+	return 0;
+}
+
+/**
  * sp_tx_commit() - give the next turn to a message whose bytes are in the ring
- * @tx: the lane's sending side; sp_tx_space() said 0, or SP_DESC_FIN is set
+ * @tx: the lane's sending side; sp_tx_space() said 0, or sp_tx_space_object()
+ *	and SP_DESC_OBJECT is set, or SP_DESC_FIN is
  * @len: length of the message
  * @flags: SP_DESC_*
  */
 void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags)
 {
 	struct sp_desc *d = &tx->desc[tx->now.count & (tx->depth - 1)];
+	u32 need = sp_units_of(len, flags);
 
 	d->index = (u32)tx->now.round;
 	d->len = len;
 	d->pos = (u32)tx->now.tail;
 	d->flags = flags;
-	tx->now.tail += sp_units(len);
-	tx->now.pad = len ? sp_units(len) * SP_UNIT - len : tx->now.pad;
+	if (flags & SP_DESC_OBJECT) {
+		tx->objects++;
+		tx->object_bytes += len;
+	}
+	tx->now.tail += need;
+	tx->now.pad = need ? need * SP_UNIT - len : tx->now.pad;
 	tx->now.round++;
 	tx->now.count++;
 	if (flags & SP_DESC_FIN) {
@@ -121,9 +179,13 @@ bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed)
 		const struct sp_desc *d = &tx->desc[tx->freed & (tx->depth - 1)];
 
 		index = sp_extend32(tx->now.round, d->index);
-		if (sp_seq(index, tx->senders, tx->rank) > consumed)
+		if (sp_tx_seq(tx, index) > consumed)
 			break;
-		tx->head += sp_units(d->len);
+		if (d->flags & SP_DESC_OBJECT) {
+			tx->objects--;
+			tx->object_bytes -= d->len;
+		}
+		tx->head += sp_units_of(d->len, d->flags);
 		tx->freed++;
 	}
 	return tx->freed != was;
@@ -165,7 +227,7 @@ void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
 		return;
 	for (; at.count != to->count; messages--) {
 		const struct sp_desc *d = &tx->desc[at.count & (tx->depth - 1)];
-		u32 need = sp_units(d->len);
+		u32 need = sp_units_of(d->len, d->flags);
 
 		at.round = sp_extend32(at.round, d->index);
 		if (!messages || at.tail + need - from->tail > units)
@@ -237,29 +299,62 @@ u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to)
 }
 
 /**
- * sp_order_init() - begin a view
+ * sp_lane_init() - a lane begins here
+ * @lane: the lane; the caller has set @node, @lane, @member, @src and @desc
+ * @at: the point from which on it is received; its first turn in the view
+ */
+void sp_lane_init(struct sp_lane *lane, const struct sp_point *at)
+{
+	lane->base = at->round;
+	lane->seen = *at;
+	lane->now = *at;
+	lane->here = 0;
+	lane->objects = 0;
+	lane->object_bytes = 0;
+	lane->freed = at->count;
+	lane->head = at->tail;
+	lane->taken = at->count;
+	lane->told_freed = at->count;
+	lane->told_head = at->tail;
+	lane->held = 0;
+	lane->fin = false;
+}
+
+/**
+ * sp_lane_point() - the point at which a lane enters the view
+ * @lane: the lane; nothing was delivered in the view yet
+ * @depth: its descriptors
+ * @at: the point
+ */
+void sp_lane_point(const struct sp_lane *lane, u32 depth, struct sp_point *at)
+{
+	const struct sp_desc *d = &lane->desc[lane->taken & (depth - 1)];
+	u64 tail = lane->now.tail;
+
+	if (lane->taken != lane->now.count)
+		tail -= (u32)tail - d->pos;
+	at->round = lane->base;
+	at->count = lane->taken;
+	at->tail = tail;
+	at->pad = 0;
+}
+
+/**
+ * sp_order_init() - begin the first view that this node is in
  * @o: the order; the caller has set the pointers, the sizes, @o->self,
- *	@o->epoch and each lane's node, lane and desc
+ *	@o->epoch, @o->start and @o->slot, and begun each lane
  */
 void sp_order_init(struct sp_order *o)
 {
 	u32 i;
 
-	for (i = 0; i < o->nlanes; i++) {
-		struct sp_lane *lane = &o->lanes[i];
-
-		memset(&lane->now, 0, sizeof(lane->now));
-		lane->freed = 0;
-		lane->head = 0;
-		lane->taken = 0;
-		lane->told_freed = 0;
-		lane->told_head = 0;
-	}
 	for (i = 0; i < o->nnodes; i++) {
-		o->nodes[i].received = -1;
-		o->nodes[i].consumed = -1;
+		o->nodes[i].received = o->start - 1;
+		/* Others may still read what was before this node came. */
+		o->nodes[i].consumed = i == o->self ? o->start - 1 : -1;
 	}
-	o->delivered = -1;
+	o->slack = 0;
+	o->delivered = o->start - 1;
 	o->published = 0;
 	o->released = 0;
 	o->fins = 0;
@@ -269,16 +364,20 @@ void sp_order_init(struct sp_order *o)
 }
 
 /*
- * No lane can be further than this. A round above the last consumed one holds
- * at least one message (nobody promises a null beyond somebody's message), a
- * message beyond what this node consumed keeps its descriptor, and a lane has
- * only so many of these.
+ * No lane can be further than this, counted from its first turn in the view. A
+ * round above the last consumed one holds at least one message (nobody
+ * promises a null beyond somebody's message), a message beyond what this node
+ * consumed keeps its descriptor, and a lane has only so many of these. Rounds
+ * that were left of an earlier view, and promised for a lane that is gone, come
+ * on top.
  */
 static u64 sp_round_limit(const struct sp_order *o)
 {
-	u64 base = (u64)(sp_order_consumed(o) + 1) / o->nlanes;
+	s64 consumed = max(sp_order_consumed(o), o->start - 1);
+	u64 base = o->nlanes ?
+		(u64)(consumed + 1 - o->start) / o->nlanes : 0;
 
-	return base + (u64)o->nlanes * o->depth + 2;
+	return base + (u64)o->nlanes * o->depth + 2 + o->slack;
 }
 
 /**
@@ -289,7 +388,74 @@ static u64 sp_round_limit(const struct sp_order *o)
  */
 void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
 {
-	o->lanes[rank].now = *now;
+	struct sp_lane *lane = sp_order_lane(o, rank);
+
+	/* The objects of an own lane are complete here. */
+	lane->seen = *now;
+	lane->now = *now;
+}
+
+/* Is the next descriptor that of an object of which something is missing? */
+static bool sp_lane_lacks(const struct sp_lane *lane, u32 depth)
+{
+	const struct sp_desc *d = &lane->desc[lane->now.count & (depth - 1)];
+
+	return lane->now.count != lane->seen.count &&
+	       lane->now.count >= lane->here && (d->flags & SP_DESC_OBJECT);
+}
+
+/*
+ * Receive what was announced, up to the first object that is not complete: the
+ * turns before it are (design.md, section 4b).
+ */
+static void sp_lane_settle(struct sp_lane *lane, u32 depth)
+{
+	const struct sp_desc *d;
+
+	while (lane->now.count != lane->seen.count) {
+		d = &lane->desc[lane->now.count & (depth - 1)];
+		lane->now.round = sp_extend32(lane->now.round, d->index);
+		if (sp_lane_lacks(lane, depth))
+			return;
+		lane->now.tail += sp_units_of(d->len, d->flags);
+		lane->now.round++;
+		lane->now.count++;
+	}
+	lane->now = lane->seen;
+}
+
+/**
+ * sp_order_lacks() - does an object hold up a lane
+ * @o: the order
+ * @rank: rank of the lane
+ *
+ * Return: true when the lane's next descriptor, number @now.count, is that of
+ * an object which is not known to be complete on this node.
+ */
+bool sp_order_lacks(const struct sp_order *o, u32 rank)
+{
+	return sp_lane_lacks(sp_order_lane(o, rank), o->depth);
+}
+
+/**
+ * sp_order_here() - the object that holds up a lane is complete on this node
+ * @o: the order
+ * @rank: rank of the lane; sp_order_lacks() is true
+ */
+void sp_order_here(struct sp_order *o, u32 rank)
+{
+	struct sp_lane *lane = sp_order_lane(o, rank);
+
+	lane->here = lane->now.count + 1;
+	sp_lane_settle(lane, o->depth);
+}
+
+static bool sp_order_len_ok(const struct sp_order *o, const struct sp_desc *d)
+{
+	if (!(d->flags & SP_DESC_OBJECT))
+		return d->len <= o->max_len;
+	return d->len && d->len <= o->max_object &&
+	       sp_desc_kind(d->flags) <= SP_SCHEDULE_HYBRID;
 }
 
 /**
@@ -297,27 +463,34 @@ void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
  * @o: the order
  * @rank: rank of the lane
  * @word: its progress word, from a cell that held together
- * @ring: the lane's descriptors in the replica, which the peer writes
  * @max: most messages to take: U32_MAX for all. Those left are new again
  *
  * Reads each new descriptor once, into private memory, and believes none: a
  * length, place or index that no correct peer can write makes the peer faulty.
+ * What it keeps unconsumed is a part of what its sender keeps, so that the
+ * bounds on that hold here, too.
  *
  * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
  */
-int sp_order_take(struct sp_order *o, u32 rank, u64 word,
-		  const struct sp_desc *ring, u32 max)
+int sp_order_take(struct sp_order *o, u32 rank, u64 word, u32 max)
 {
-	struct sp_lane *lane = &o->lanes[rank];
-	u64 round = sp_extend32(lane->now.round, sp_progress_round(word));
-	u64 count = sp_extend32(lane->now.count, sp_progress_count(word));
-	struct sp_point now = lane->now;
+	struct sp_lane *lane = sp_order_lane(o, rank);
+	u64 round = sp_extend32(lane->seen.round, sp_progress_round(word));
+	u64 count = sp_extend32(lane->seen.count, sp_progress_count(word));
+	u64 bytes = lane->object_bytes;
+	struct sp_point now = lane->seen;
+	u32 objects = lane->objects;
 	u64 next_index;
 	bool all;
 
-	if (round == now.round && count == now.count)
+	/*
+	 * A peer that lost the connection does not know all that has landed: it
+	 * writes that once more, and tells of it step by step as it did before.
+	 */
+	if (round <= now.round && count <= now.count &&
+	    now.count - count <= o->depth)
 		return 0;
-	if (round < now.round || round > sp_round_limit(o) ||
+	if (round < now.round || round - lane->base > sp_round_limit(o) ||
 	    count < now.count || count - lane->freed > o->depth ||
 	    count - now.count > round - now.round)
 		return -EPROTO;
@@ -327,7 +500,7 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 		count = now.count + max;
 	next_index = now.round;
 	for (; now.count < count; now.count++) {
-		const struct sp_desc *src = &ring[now.count & (o->depth - 1)];
+		const struct sp_desc *src = &lane->src[now.count & (o->depth - 1)];
 		struct sp_desc *d = &lane->desc[now.count & (o->depth - 1)];
 		u64 index;
 
@@ -336,17 +509,31 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 		d->pos = READ_ONCE(src->pos);
 		d->flags = READ_ONCE(src->flags);
 		index = sp_extend32(next_index, d->index);
+		if (d->flags & SP_DESC_OBJECT) {
+			objects++;
+			bytes += d->len;
+		}
 		if (index < next_index || index >= round ||
-		    d->len > o->max_len || d->pos != (u32)now.tail ||
-		    (d->flags & ~SP_DESC_ALL) ||
-		    now.tail - lane->head + sp_units(d->len) > o->units)
+		    d->pos != (u32)now.tail || !sp_desc_flags_ok(d->flags) ||
+		    !sp_order_len_ok(o, d) ||
+		    objects > SP_LANE_OBJECTS ||
+		    bytes > (u64)o->max_object * SP_LANE_OBJECT_ROOM ||
+		    now.tail - lane->head + sp_units_of(d->len, d->flags) >
+		    o->units)
 			return -EPROTO;
-		now.tail += sp_units(d->len);
+		now.tail += sp_units_of(d->len, d->flags);
 		next_index = index + 1;
 	}
 	/* Turns behind a message that was left are not known to be empty. */
 	now.round = all ? round : next_index;
-	lane->now = now;
+	lane->seen = now;
+	if (!objects) {
+		lane->now = now;
+		return 1;
+	}
+	lane->objects = objects;
+	lane->object_bytes = bytes;
+	sp_lane_settle(lane, o->depth);
 	return 1;
 }
 
@@ -367,8 +554,8 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 		return 0;
 	/* Nothing is delivered anywhere before this node has received it. */
 	if (received < seen->received || consumed < seen->consumed ||
-	    consumed > o->nodes[o->self].received ||
-	    received >= sp_seq(sp_round_limit(o), o->nlanes, 0))
+	    (consumed > o->nodes[o->self].received && !o->plain) ||
+	    received - o->start >= sp_seq(sp_round_limit(o), o->nlanes, 0))
 		return -EPROTO;
 	seen->received = received;
 	seen->consumed = consumed;
@@ -384,7 +571,7 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
  * section 3.3): before lane j's last turn n_j - 1 stand lane i's turns below
  * n_j when i < j, below n_j - 1 when i > j. All other lanes count, those of
  * the own node too: over remote ones only, a silent lane and an active one on
- * the same node stall.
+ * the same node stall. Of an object the announcement counts.
  *
  * Return: the round; not above the lane's own when there is nothing to do.
  */
@@ -394,13 +581,14 @@ u64 sp_order_null_target(const struct sp_order *o, u32 rank)
 	u32 j;
 
 	for (j = 0; j < o->nlanes; j++) {
-		u64 n = o->lanes[j].now.round;
+		const struct sp_lane *lane = sp_order_lane(o, j);
+		u64 n = lane->seen.round - lane->base;
 
 		if (j == rank || !n)
 			continue;
 		target = max(target, rank < j ? n : n - 1);
 	}
-	return target;
+	return sp_order_lane(o, rank)->base + target;
 }
 
 /**
@@ -414,22 +602,73 @@ u64 sp_order_null_target(const struct sp_order *o, u32 rank)
  */
 bool sp_order_advance(struct sp_order *o)
 {
-	u64 least = o->lanes[0].now.round;
+	u64 least = ~0ull;
 	u32 first = 0;
 	s64 received;
 	u32 i;
 
-	for (i = 1; i < o->nlanes; i++) {
-		if (o->lanes[i].now.round < least) {
-			least = o->lanes[i].now.round;
+	if (!o->nlanes)
+		return false;
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+
+		if (lane->now.round - lane->base < least) {
+			least = lane->now.round - lane->base;
 			first = i;
 		}
 	}
-	received = sp_seq(least, o->nlanes, first) - 1;
+	received = o->start + sp_seq(least, o->nlanes, first) - 1;
 	if (received == o->nodes[o->self].received)
 		return false;
 	o->nodes[o->self].received = received;
 	return true;
+}
+
+/*
+ * Publish one turn, if it holds a message. @tail of the lane's ring is kept by
+ * its descriptor until it is released.
+ */
+static void sp_order_publish(struct sp_order *o, u32 rank, u64 index, s64 seq)
+{
+	struct sp_lane *lane = sp_order_lane(o, rank);
+	const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
+	struct sp_log *log;
+
+	if (lane->taken == lane->now.count || d->index != (u32)index) {
+		o->nulls++;
+		return;
+	}
+	log = &o->log[o->published & (o->log_size - 1)];
+	log->seq = seq;
+	log->lane = o->slot[rank] | lane->member << SP_LOG_MEMBER_SHIFT;
+	log->pos = d->flags & SP_DESC_OBJECT ? (u32)lane->taken :
+		d->pos & (o->units - 1);
+	log->len = d->len;
+	log->flags = d->flags;
+	o->bytes += d->len;
+	lane->taken++;
+	lane->held++;
+	o->published++;
+	if (!(d->flags & SP_DESC_FIN)) {
+		o->messages++;
+		return;
+	}
+	lane->fin = true;
+	o->fins++;
+}
+
+/* Does a lane end with its next message? */
+static bool sp_order_ends(const struct sp_order *o, u32 rank)
+{
+	const struct sp_lane *lane = sp_order_lane(o, rank);
+	const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
+
+	return lane->taken != lane->now.count && (d->flags & SP_DESC_FIN);
+}
+
+static bool sp_order_full(const struct sp_order *o)
+{
+	return o->published - o->released == o->log_size;
 }
 
 /**
@@ -437,8 +676,10 @@ bool sp_order_advance(struct sp_order *o)
  * @o: the order
  * @max: most entries to publish: U32_MAX for all. Those left are found again
  *
- * A turn is deliverable when every node has received it. The log has room: a
- * message stays in it only as long as it holds its descriptor.
+ * A turn is deliverable when every node has received it, and the log has room.
+ * Without an order among nodes (@o->plain) it is when this node has, but for the
+ * end of a lane: who comes by that knows that everybody has everything (RDMC,
+ * section 4.6).
  *
  * Return: how many entries were added to the log.
  */
@@ -446,49 +687,109 @@ u32 sp_order_deliver(struct sp_order *o, u32 max)
 {
 	s64 stable = o->nodes[0].received;
 	u64 before = o->published;
+	s64 upto;
 	u32 rank;
-	u64 index;
+	u64 turn;
 	s64 seq;
 	u32 i;
 
 	for (i = 1; i < o->nnodes; i++)
 		stable = min(stable, o->nodes[i].received);
-	if (stable <= o->delivered)
+	upto = o->plain ? o->nodes[o->self].received : stable;
+	if (upto <= o->delivered || !o->nlanes)
 		return 0;
 
 	seq = o->delivered + 1;
-	index = (u64)seq / o->nlanes;
-	rank = (u64)seq % o->nlanes;
-	for (; seq <= stable && o->published - before < max; seq++) {
-		struct sp_lane *lane = &o->lanes[rank];
-		const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
-
-		if (lane->taken < lane->now.count && d->index == (u32)index) {
-			struct sp_log *log;
-
-			log = &o->log[o->published & (o->log_size - 1)];
-			log->seq = seq;
-			log->lane = rank;
-			log->pos = d->pos & (o->units - 1);
-			log->len = d->len;
-			log->flags = d->flags;
-			o->bytes += d->len;
-			lane->taken++;
-			o->published++;
-			if (d->flags & SP_DESC_FIN)
-				o->fins++;
-			else
-				o->messages++;
-		} else {
-			o->nulls++;
-		}
+	turn = (u64)(seq - o->start) / o->nlanes;
+	rank = (u64)(seq - o->start) % o->nlanes;
+	for (; seq <= upto && o->published - before < max; seq++) {
+		if (sp_order_full(o) ||
+		    (seq > stable && sp_order_ends(o, rank)))
+			break;
+		sp_order_publish(o, rank,
+				 sp_order_lane(o, rank)->base + turn, seq);
 		if (++rank == o->nlanes) {
 			rank = 0;
-			index++;
+			turn++;
 		}
 	}
 	o->delivered = seq - 1;
 	return o->published - before;
+}
+
+/**
+ * sp_order_trim() - deliver the ragged edge of a view: exactly what was agreed
+ * @o: the order
+ * @trim: rounds of each lane that belong to the view, by rank
+ *
+ * What lies beyond it is passed over here, and has its turn in the next view if
+ * its sender is in that.
+ *
+ * Return: 0; -EPROTO when this node lacks some of it, or has delivered more;
+ * -ENOBUFS when readers have left no room in the log.
+ */
+int sp_order_trim(struct sp_order *o, const u64 *trim)
+{
+	u64 most = o->published - o->released;
+	s64 end = o->delivered + 1;
+	s64 seq;
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+		s64 last;
+
+		if (trim[i] < lane->base || trim[i] > lane->now.round)
+			return -EPROTO;
+		most += lane->now.count - lane->taken;
+		last = o->start + sp_seq(trim[i] - lane->base, o->nlanes, i) -
+			o->nlanes;
+		end = max(end, last + 1);
+	}
+	if (most > o->log_size)
+		return -ENOBUFS;
+	for (seq = o->start; o->nlanes && seq <= o->delivered; seq++) {
+		/* Only the last turn of each lane matters. */
+		seq = max(seq, o->delivered - (s64)o->nlanes + 1);
+		i = (u64)(seq - o->start) % o->nlanes;
+		if (sp_order_lane(o, i)->base +
+		    (u64)(seq - o->start) / o->nlanes >= trim[i])
+			return -EPROTO;
+	}
+	for (seq = o->delivered + 1; seq < end; seq++) {
+		u64 index;
+
+		i = (u64)(seq - o->start) % o->nlanes;
+		index = sp_order_lane(o, i)->base +
+			(u64)(seq - o->start) / o->nlanes;
+		if (index < trim[i])
+			sp_order_publish(o, i, index, seq);
+	}
+	o->delivered = end - 1;
+	return 0;
+}
+
+/**
+ * sp_order_event() - put an event into the stream, behind all that was published
+ * @o: the order
+ * @what: what it is
+ * @number: which one
+ *
+ * Return: 0, or -ENOBUFS when the log has no room.
+ */
+int sp_order_event(struct sp_order *o, u32 what, u32 number)
+{
+	struct sp_log *log = &o->log[o->published & (o->log_size - 1)];
+
+	if (sp_order_full(o))
+		return -ENOBUFS;
+	log->seq = o->delivered;
+	log->lane = what;
+	log->pos = number;
+	log->len = 0;
+	log->flags = SP_LOG_EVENT;
+	o->published++;
+	return 0;
 }
 
 /**
@@ -505,10 +806,18 @@ bool sp_order_release(struct sp_order *o, u64 upto)
 
 	for (; o->released < upto; o->released++) {
 		const struct sp_log *log = &o->log[o->released & (o->log_size - 1)];
-		struct sp_lane *lane = &o->lanes[log->lane];
+		struct sp_lane *lane;
 
-		lane->head += sp_units(log->len);
+		if (log->flags & SP_LOG_EVENT)
+			continue;
+		lane = &o->lanes[log->lane & SP_LOG_SLOT];
+		if (log->flags & SP_DESC_OBJECT && lane->objects) {
+			lane->objects--;
+			lane->object_bytes -= log->len;
+		}
+		lane->head += sp_units_of(log->len, log->flags);
 		lane->freed++;
+		lane->held--;
 	}
 	o->nodes[o->self].consumed = sp_order_consumed(o);
 	return o->released != was;
@@ -522,9 +831,12 @@ bool sp_order_release(struct sp_order *o, u64 upto)
  */
 s64 sp_order_consumed(const struct sp_order *o)
 {
+	const struct sp_log *log = &o->log[o->released & (o->log_size - 1)];
+
 	if (o->released == o->published)
 		return o->delivered;
-	return o->log[o->released & (o->log_size - 1)].seq - 1;
+	/* An event takes no turn: it follows the one it names. */
+	return log->flags & SP_LOG_EVENT ? log->seq : log->seq - 1;
 }
 
 /**
@@ -537,8 +849,11 @@ bool sp_order_quiet(const struct sp_order *o)
 {
 	u32 i;
 
-	for (i = 0; i < o->nlanes; i++)
-		if (o->lanes[i].taken != o->lanes[i].now.count)
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+
+		if (lane->taken != lane->now.count)
 			return false;
+	}
 	return true;
 }

@@ -3,26 +3,33 @@
 #include "sst.h"
 
 /**
- * sp_layout_init() - lay out a slab
+ * sp_layout_lane() - lay out a lane's slab
  * @lay: the layout
- * @lanes: lanes of the node that owns the slab
- * @depth: descriptors of a lane, a power of two
- * @window: bytes of a lane's ring, a power of two
- * @chunk: the rings begin at a multiple of this, a power of two
+ * @depth: descriptors of the lane, a power of two
+ * @window: bytes of its ring, a power of two
+ * @chunk: the ring begins at a multiple of this, a power of two
  *
  * All nodes of a group come to the same layout from the same configuration.
  */
-void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
-		    u32 chunk)
+void sp_layout_lane(struct sp_layout *lay, u32 depth, u32 window, u32 chunk)
 {
-	lay->lanes = lanes;
 	lay->depth = depth;
 	lay->window = window;
-	lay->row_bytes = (SP_CELL_LANES + lanes) * sizeof(struct sp_cell);
-	lay->desc_off = ALIGN(2 * lay->row_bytes, SP_UNIT);
-	lay->ring_off = ALIGN(lay->desc_off +
-			      lanes * depth * (u32)sizeof(struct sp_desc), chunk);
-	lay->size = (u64)lay->ring_off + (u64)lanes * window;
+	lay->ring_off = ALIGN(depth * (u32)sizeof(struct sp_desc), chunk);
+	lay->size = (u64)lay->ring_off + window;
+}
+
+/**
+ * sp_layout_rows() - lay out the memory for a node's rows, two banks of them
+ * @lay: the layout
+ * @chunk: its size is a multiple of this, a power of two
+ */
+void sp_layout_rows(struct sp_layout *lay, u32 chunk)
+{
+	lay->depth = 0;
+	lay->window = 0;
+	lay->ring_off = ALIGN(2 * SP_ROW_MAX, chunk);
+	lay->size = lay->ring_off;
 }
 
 /**

@@ -3,10 +3,10 @@
  * The shared state table: what lies where in a node's slab, and how a counter
  * that a peer polls is written and read.
  *
- * A *slab* is what one node owns in a group: its row of cells, and for each of
- * its lanes a ring of descriptors and a ring of bytes. Every node holds a
- * replica of every slab. Only the owner's node writes a slab: in its own
- * memory with plain stores, in the others' with RDMA writes.
+ * A node owns a row of cells in a group, and each of its lanes a *slab*: a ring
+ * of descriptors and a ring of bytes. Every node holds a replica of all. Only
+ * the owner's node writes there: in its own memory with plain stores, in the
+ * others' with RDMA writes.
  *
  *   writer                  reader                  paired by
  *   ----------------------  ----------------------  --------------------------
@@ -52,8 +52,9 @@ enum sp_cell_index {
  * struct sp_desc - what the kernel says of one message
  * @index: the turn it takes, low half
  * @len: its length in bytes
- * @pos: where it starts in the lane's ring, in units, not reduced; low half
- * @flags: SP_DESC_*
+ * @pos: where it starts in the lane's ring, in units, not reduced; low half. An
+ *	object takes none of it, and says where it would
+ * @flags: SP_DESC_*; with SP_DESC_STATE for whom, from SP_DESC_UID_SHIFT on
  */
 struct sp_desc {
 	u32 index;
@@ -63,49 +64,58 @@ struct sp_desc {
 };
 
 #define SP_DESC_FIN	(1U << 0)	/* the lane's last: nothing follows */
-#define SP_DESC_ALL	SP_DESC_FIN
+#define SP_DESC_STATE	(1U << 2)	/* state, for one member alone */
+#define SP_DESC_LAST	(1U << 3)	/* with that: it is up to date now */
+#define SP_DESC_OBJECT	(1U << 4)	/* its bytes are not in the ring: rdmc.c */
+#define SP_DESC_KIND_SHIFT	5	/* with that: enum sp_schedule_kind */
+#define SP_DESC_KIND_MASK	7U
+#define SP_DESC_UID_SHIFT	8
+
+/* How an object is spread. */
+static inline u32 sp_desc_kind(u32 flags)
+{
+	return flags >> SP_DESC_KIND_SHIFT & SP_DESC_KIND_MASK;
+}
+
+/* Flags that a correct node writes. */
+static inline bool sp_desc_flags_ok(u32 flags)
+{
+	u32 known = SP_DESC_FIN;
+
+	if (flags & SP_DESC_OBJECT)
+		known = SP_DESC_OBJECT | SP_DESC_KIND_MASK << SP_DESC_KIND_SHIFT;
+	if (flags & SP_DESC_STATE)
+		known = (known & ~SP_DESC_FIN) | SP_DESC_STATE | SP_DESC_LAST |
+			~0U << SP_DESC_UID_SHIFT;
+	return !(flags & ~known);
+}
 
 /**
- * struct sp_layout - where things are in a slab
- * @lanes: lanes of the node that owns it
- * @depth: descriptors of a lane, a power of two
- * @window: bytes of a lane's ring, a power of two
- * @row_bytes: one bank of the row
- * @desc_off: offset of the first lane's descriptors; the others follow
- * @ring_off: offset of the first lane's ring; the others follow
+ * struct sp_layout - where things are in a slab: descriptors, then the ring
+ * @depth: descriptors of the lane, a power of two; 0 in memory for rows
+ * @window: bytes of the lane's ring, a power of two; likewise
+ * @ring_off: offset of the ring
  * @size: bytes in all
  *
- * The rings begin at a multiple of the chunk given to sp_layout_init().
+ * The ring begins at a multiple of the chunk given to sp_layout_lane().
  */
 struct sp_layout {
-	u32 lanes;
 	u32 depth;
 	u32 window;
-	u32 row_bytes;
-	u32 desc_off;
 	u32 ring_off;
 	u64 size;
 };
 
 #define SP_ROW_MAX	1024U	/* one bank; it travels in one write */
 
-void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
-		    u32 chunk);
+void sp_layout_lane(struct sp_layout *lay, u32 depth, u32 window, u32 chunk);
+void sp_layout_rows(struct sp_layout *lay, u32 chunk);
 u64 sp_mix(u64 value, u64 epoch);
 
-static inline u64 sp_layout_row(const struct sp_layout *lay, u64 view)
+/* Where a view's row is in the memory for rows. */
+static inline u64 sp_row_off(u64 view)
 {
-	return (view & 1) * lay->row_bytes;
-}
-
-static inline u64 sp_layout_desc(const struct sp_layout *lay, u32 lane)
-{
-	return lay->desc_off + (u64)lane * lay->depth * sizeof(struct sp_desc);
-}
-
-static inline u64 sp_layout_ring(const struct sp_layout *lay, u32 lane)
-{
-	return lay->ring_off + (u64)lane * lay->window;
+	return (view & 1) * SP_ROW_MAX;
 }
 
 /**
@@ -163,6 +173,12 @@ static inline u32 sp_progress_count(u64 word)
 static inline u32 sp_units(u32 len)
 {
 	return (len >> SP_UNIT_SHIFT) + !!(len & (SP_UNIT - 1));
+}
+
+/* The same by what is known of it: an object takes none. */
+static inline u32 sp_units_of(u32 len, u32 flags)
+{
+	return flags & SP_DESC_OBJECT ? 0 : sp_units(len);
 }
 
 #endif /* SPINDLE_CORE_SST_H */

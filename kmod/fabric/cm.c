@@ -7,13 +7,16 @@
  * rdma_cm call that waits for handlers is made under sp_ctl, and ids are
  * destroyed from works only.
  */
+#include <linux/delay.h>
 #include <linux/inet.h>
+#include <linux/netdevice.h>
 #include <net/ipv6.h>
 #include <net/sock.h>
 #include <rdma/ib_cm.h>
 
 #include "fabric.h"
 
+#define SP_CM_BYE_MS	50	/* between looks whether an interface is up again */
 #define SP_LINKS_IDLE	256	/* links of a node that no group here uses */
 
 /**
@@ -80,13 +83,19 @@ void sp_addr_name(const struct sp_addr *addr, char *buf, size_t len)
 		snprintf(buf, len, "%pI6c", &in6);
 }
 
-static void sp_hello_init(const struct sp_node *node, struct sp_hello *hello)
+/**
+ * sp_hello_init() - what a node says when it connects or accepts
+ * @node: the node
+ * @hello: the result
+ */
+void sp_hello_init(const struct sp_node *node, struct sp_hello *hello)
 {
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = SP_WIRE_MAGIC;
 	hello->version = SP_WIRE_VERSION;
 	hello->recvs = SP_RQ_DEPTH;
 	hello->incarnation = node->incarnation;
+	hello->attempt = node->attempts;
 }
 
 static bool sp_hello_ok(const struct sp_hello *hello, u8 len)
@@ -99,13 +108,19 @@ static bool sp_hello_ok(const struct sp_hello *hello, u8 len)
 static void sp_hello_take(struct sp_link *link, const struct sp_hello *hello)
 {
 	link->peer_incarnation = hello->incarnation;
+	link->peer_attempt = hello->attempt;
 	/* A message may have come first, and have granted more. */
 	if ((s32)(hello->recvs - link->granted) > 0)
 		WRITE_ONCE(link->granted, hello->recvs);
 }
 
-static void sp_conn_param(const struct sp_hello *hello,
-			  struct rdma_conn_param *param)
+/**
+ * sp_conn_param() - parameters of a connection
+ * @hello: what is said with it
+ * @param: the result
+ */
+void sp_conn_param(const struct sp_hello *hello,
+		   struct rdma_conn_param *param)
 {
 	memset(param, 0, sizeof(*param));
 	param->private_data = hello;
@@ -152,6 +167,24 @@ static void sp_cm_make_room(struct sp_node *node)
 		sp_link_set_state(oldest, SP_LINK_DOWN, -ESHUTDOWN);
 }
 
+/* The peer of a link wants to send objects over it. */
+static int sp_cm_bulk(struct sp_node *node, struct rdma_cm_id *id,
+		      const struct sp_addr *peer, const struct sp_hello *theirs)
+{
+	struct sp_link *link;
+	int ret = -ENOTCONN;
+
+	mutex_lock(&sp_ctl);
+	link = sp_link_find(node, peer);
+	if (link && link->peer_incarnation == theirs->incarnation &&
+	    link->peer_attempt == theirs->attempt)
+		ret = sp_bulk_request(link, id);
+	mutex_unlock(&sp_ctl);
+	if (ret)
+		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
+	return ret;
+}
+
 /*
  * Somebody connects. When both ends ask at once, the request of the lower
  * address counts.
@@ -180,6 +213,8 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 		sp_cm_refuse(id, node, SP_REFUSE_WIRE);
 		return -EPROTO;
 	}
+	if (theirs->reason == SP_HELLO_BULK)
+		return sp_cm_bulk(node, id, &peer, theirs);
 
 	mutex_lock(&sp_ctl);
 	old = sp_link_find(node, &peer);
@@ -191,9 +226,13 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 		sp_cm_refuse(id, node, SP_REFUSE_TIE);
 		return -EALREADY;
 	}
-	/* The losing request of a tie may come when the winner is up already. */
+	/*
+	 * The losing request of a tie may come when the winner is up already.
+	 * One that was made later says that the peer has lost the connection.
+	 */
 	if (old && old->state == SP_LINK_UP &&
-	    old->peer_incarnation == theirs->incarnation) {
+	    old->peer_incarnation == theirs->incarnation &&
+	    (s32)(theirs->attempt - old->peer_attempt) <= 0) {
 		mutex_unlock(&sp_ctl);
 		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
 		return -EALREADY;
@@ -217,6 +256,7 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 	sp_hello_take(link, theirs);
 	ret = sp_link_open(link);
 	if (!ret) {
+		link->attempt = ++node->attempts;
 		sp_hello_init(node, &hello);
 		sp_conn_param(&hello, &param);
 		rdma_set_ack_timeout(id, sp_ack_timeout);
@@ -321,7 +361,7 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 		/* Its own request is on the way, and takes over our users. */
 		return 0;
 	default:
-		return -ECONNREFUSED;
+		return -EAGAIN;
 	}
 }
 
@@ -350,6 +390,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		ret = sp_link_open(link);
 		if (ret)
 			break;
+		link->attempt = ++link->node->attempts;
 		sp_hello_init(link->node, &hello);
 		sp_conn_param(&hello, &param);
 		ret = rdma_connect_locked(id, &param);
@@ -366,6 +407,9 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			}
 			sp_hello_take(link, theirs);
 		}
+		ret = sp_mr_open(link);
+		if (ret)
+			break;
 		spin_lock_bh(&link->sq_lock);
 		link->open = true;
 		spin_unlock_bh(&link->sq_lock);
@@ -397,4 +441,39 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 out:
 	mutex_unlock(&sp_ctl);
 	return 0;
+}
+
+static bool sp_cm_way_out(const struct rdma_cm_id *id)
+{
+	const struct rdma_dev_addr *addr = &id->route.addr.dev_addr;
+	struct net_device *dev;
+	bool up;
+
+	dev = dev_get_by_index(addr->net, addr->bound_dev_if);
+	if (!dev)
+		return true;
+	up = netif_running(dev);
+	dev_put(dev);
+	return up;
+}
+
+/**
+ * sp_cm_bye() - disconnect, and destroy an id
+ * @sdev: its device
+ * @id: the id, without a queue pair
+ *
+ * On soft-RoCE the connection manager hears nothing any more, on this device,
+ * once a message of it has found no route: the queue pair that it has goes into
+ * an error and does not come back for receiving. So what is said last waits
+ * until the interface is up, or the device goes away.
+ *
+ * Context: may sleep, for long; from works only. Nothing else waits for it.
+ */
+void sp_cm_bye(struct sp_device *sdev, struct rdma_cm_id *id)
+{
+	if (sdev->ib->ops.driver_id == RDMA_DRIVER_RXE)
+		while (!READ_ONCE(sdev->dead) && !sp_cm_way_out(id))
+			msleep(SP_CM_BYE_MS);
+	rdma_disconnect(id);
+	rdma_destroy_id(id);
 }

@@ -72,6 +72,11 @@ static int sp_client_add(struct ib_device *ib)
 			dev_name(&ib->dev));
 		return -EOPNOTSUPP;
 	}
+	/* A queue pair of iWARP is nothing without a connection: sp_mr_open(). */
+	if (rdma_protocol_iwarp(ib, rdma_start_port(ib))) {
+		pr_info("spindle: %s: iWARP, not used\n", dev_name(&ib->dev));
+		return -EOPNOTSUPP;
+	}
 	sdev = kzalloc(sizeof(*sdev), GFP_KERNEL);
 	if (!sdev)
 		return -ENOMEM;
@@ -79,6 +84,11 @@ static int sp_client_add(struct ib_device *ib)
 	kref_init(&sdev->ref);
 	INIT_LIST_HEAD(&sdev->nodes);
 	init_waitqueue_head(&sdev->idle);
+	mutex_init(&sdev->mover.lock);
+	INIT_LIST_HEAD(&sdev->mover.transfers);
+	spin_lock_init(&sdev->mover.busy_lock);
+	INIT_LIST_HEAD(&sdev->mover.busy);
+	INIT_WORK(&sdev->mover.work, sp_up->move);
 	sdev->polled = sp_device_polls(ib);
 	sdev->max_sge = ib->attrs.max_send_sge;
 	sdev->max_pages = ib->attrs.max_fast_reg_page_list_len;
@@ -120,7 +130,9 @@ static void sp_client_remove(struct ib_device *ib, void *client_data)
 	struct sp_node *node;
 
 	mutex_lock(&sp_ctl);
-	sdev->dead = true;
+	WRITE_ONCE(sdev->dead, true);
+	/* Pairs with the one in sp_object_alloc(). */
+	smp_mb();
 	list_for_each_entry(node, &sdev->nodes, on_device) {
 		sp_up->removed(node);
 		while ((link = list_first_entry_or_null(&node->links,
@@ -137,6 +149,7 @@ static void sp_client_remove(struct ib_device *ib, void *client_data)
 		sp_node_put(node);
 	}
 	wait_event(sdev->idle, !atomic_read(&sdev->objects));
+	cancel_work_sync(&sdev->mover.work);
 
 	mutex_lock(&sp_ctl);
 	list_del(&sdev->all);
@@ -313,6 +326,13 @@ static void sp_node_name(struct sp_node *node)
 			 node->scope_id);
 }
 
+/* soft-RoCE sends by the first namespace's routes, whatever its interface is in. */
+static bool sp_device_serves(const struct sp_device *sdev, const struct net *net)
+{
+	return sdev->ib->ops.driver_id != RDMA_DRIVER_RXE ||
+	       net_eq(net, &init_net);
+}
+
 static struct sp_node *sp_node_create(struct net *net,
 				      const struct sp_addr *addr, u32 scope_id)
 {
@@ -352,6 +372,13 @@ static struct sp_node *sp_node_create(struct net *net,
 		ret = -ENODEV;
 		goto err_listen;
 	}
+	if (!sp_device_serves(sdev, net)) {
+		pr_info_ratelimited("spindle: %s: %s serves no network namespace but the first\n",
+				    node->name, dev_name(&sdev->ib->dev));
+		rdma_destroy_id(node->listener);
+		sp_node_put(node);
+		return ERR_PTR(-EOPNOTSUPP);
+	}
 	made = sp_node_publish(node);
 	if (IS_ERR(made)) {
 		rdma_destroy_id(node->listener);
@@ -368,6 +395,25 @@ err_free:
 	return ERR_PTR(ret);
 }
 
+/* Until no node of that address is going away. To look takes a mutex. */
+static int sp_node_wait(struct net *net, const struct sp_addr *addr,
+			u32 scope_id)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int ret = 0;
+
+	add_wait_queue(&sp_node_gone, &wait);
+	while (sp_node_busy(net, addr, scope_id)) {
+		if (signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		wait_woken(&wait, TASK_INTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+	}
+	remove_wait_queue(&sp_node_gone, &wait);
+	return ret;
+}
+
 /**
  * sp_node_get() - be a user of the node at an address; make it if need be
  * @net: network namespace
@@ -378,17 +424,19 @@ err_free:
  * going away; interruptible.
  *
  * Return: the node, to be given back with sp_node_unuse(); or an ERR_PTR:
- * -EADDRNOTAVAIL, -ENODEV, -EINTR and others.
+ * -EADDRNOTAVAIL, -ENODEV, -EOPNOTSUPP when the device does not serve the
+ * namespace, -EINTR and others.
  */
 struct sp_node *sp_node_get(struct net *net, const struct sp_addr *addr,
 			    u32 scope_id)
 {
 	struct sp_node *node;
+	int ret;
 
 	do {
-		if (wait_event_interruptible(sp_node_gone,
-					     !sp_node_busy(net, addr, scope_id)))
-			return ERR_PTR(-EINTR);
+		ret = sp_node_wait(net, addr, scope_id);
+		if (ret)
+			return ERR_PTR(ret);
 		/* Two that come at once would both listen. */
 		mutex_lock(&sp_node_making);
 		node = sp_node_lookup(net, addr, scope_id);

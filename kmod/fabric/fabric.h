@@ -19,6 +19,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -28,8 +29,12 @@
 
 #define SP_SQ_DEPTH	128	/* work requests of one link, a power of two */
 #define SP_RQ_DEPTH	64	/* receives of one link */
+#define SP_REG_DEPTH	8	/* registrations at a time */
 #define SP_WR_SGES	8
 #define SP_SLOT_BYTES	SP_MSG_MAX
+#define SP_BULK_DEPTH	64	/* work requests with blocks of objects */
+#define SP_BULK_RECVS	128	/* receives that say that a block has come */
+#define SP_FAILED	16U	/* groups that failed here, to be remembered */
 
 /* More than a page in one piece: may fail, then quietly. */
 #define SP_GFP_LARGE	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
@@ -48,7 +53,17 @@ extern struct workqueue_struct *sp_wq;
  *	takes the link down
  * @row: a row came by SEND; softirq
  * @wake: a wake came; softirq
+ * @go: a peer is ready for more blocks; softirq. False: it is to be said once
+ *	more as a @message, behind those that came before it
  * @progress: work requests have completed, credits or room came; softirq
+ * @room: there is room in a send queue, or a peer has posted receives; softirq
+ * @overdue: the peer of a link holds what it should have given back; sp_ctl is
+ *	held, may sleep
+ * @bulk: a block came, or has landed, or the link can carry objects now; any
+ * @bulk_gone: nothing of the link's blocks is on the way any more, either way;
+ *	may sleep, no lock is held
+ * @move: @sp_mover.work
+ * @unlinked: a link goes away, nobody has it any more; may sleep
  * @removed: the device goes away, its links are still there; sp_ctl is held
  * @forget: the node goes away, nobody uses it any more; sp_ctl is held
  */
@@ -56,12 +71,37 @@ struct sp_fabric_upcalls {
 	int (*message)(struct sp_link *link, const struct sp_msg *msg);
 	void (*row)(struct sp_link *link, const struct sp_msg_row *row);
 	void (*wake)(struct sp_link *link, const struct sp_msg_wake *wake);
+	bool (*go)(struct sp_link *link, const struct sp_msg_go *msg);
 	void (*progress)(struct sp_device *sdev);
+	void (*room)(struct sp_device *sdev);
+	bool (*overdue)(struct sp_link *link);
+	void (*bulk)(struct sp_link *link);
+	void (*bulk_gone)(struct sp_link *link);
+	void (*move)(struct work_struct *work);
+	void (*unlinked)(struct sp_link *link);
 	void (*removed)(struct sp_node *node);
 	void (*forget)(struct sp_node *node);
 };
 
 struct sp_engine;
+
+/**
+ * struct sp_mover - moves the blocks of all objects on a device: see rdmc.c
+ * @lock: guards transfers, and posting of blocks. Taken within sp_ctl
+ * @transfers: struct sp_transfer, in turn
+ * @busy_lock: guards @busy
+ * @busy: links of which blocks have come
+ * @stalled: something waits for room in a send queue
+ * @work: moves
+ */
+struct sp_mover {
+	struct mutex lock;
+	struct list_head transfers;
+	spinlock_t busy_lock;
+	struct list_head busy;
+	bool stalled;
+	struct work_struct work;
+};
 
 /**
  * struct sp_device - an RDMA device
@@ -77,6 +117,7 @@ struct sp_engine;
  * @max_sge: entries of a gather list
  * @max_pages: pieces of one memory region
  * @idle: woken when @objects has become 0
+ * @mover: for large objects
  */
 struct sp_device {
 	struct ib_device *ib;
@@ -90,6 +131,7 @@ struct sp_device {
 	u32 max_sge;
 	u32 max_pages;
 	wait_queue_head_t idle;
+	struct sp_mover mover;
 };
 
 /**
@@ -104,12 +146,15 @@ struct sp_device {
  * @users: sockets and groups; with the last one it goes; under sp_ctl
  * @dying: it goes; under sp_ctl
  * @incarnation: random
+ * @attempts: connections that were asked for so far; under sp_ctl
  * @listener: for connection requests
  * @links: its links, under sp_ctl
  * @groups: its groups, under sp_ctl
  * @joins: joins that wait for an answer, under sp_ctl
  * @early: keys that came before their view, under sp_ctl
  * @nearly: how many
+ * @failed: numbers of groups that failed here lately, under sp_ctl
+ * @nfailed: how many there ever were
  * @kobj: its directory in sysfs
  * @dir: its directory in debugfs
  * @destroy: takes it apart
@@ -125,12 +170,15 @@ struct sp_node {
 	u32 users;
 	bool dying;
 	u64 incarnation;
+	u32 attempts;
 	struct rdma_cm_id *listener;
 	struct list_head links;
 	struct list_head groups;
 	struct list_head joins;
 	struct list_head early;
 	u32 nearly;
+	u64 failed[SP_FAILED];
+	u32 nfailed;
 	struct kobject *kobj;
 	struct dentry *dir;
 	struct work_struct destroy;
@@ -157,7 +205,6 @@ struct sp_slot {
 	union {
 		struct ib_send_wr send;
 		struct ib_rdma_wr rdma;
-		struct ib_reg_wr reg;
 	} wr;
 	struct ib_sge sge[SP_WR_SGES];
 };
@@ -169,6 +216,52 @@ struct sp_recv {
 	struct list_head queued;
 	u32 nr;
 	u32 len;
+};
+
+/* A work request with (a part of) a block. */
+struct sp_bulk_slot {
+	struct sp_bulk *bulk;
+	struct ib_cqe cqe;
+	u64 seq;
+	struct ib_rdma_wr wr;
+	struct ib_sge sge[SP_WR_SGES];
+	atomic_t *flight;
+};
+
+/**
+ * struct sp_bulk - what a link has for objects: see bulk.c for who writes what
+ * @link: the link
+ * @id: the second connection, under sp_ctl
+ * @start: begins to connect
+ * @cq: completions of both queues
+ * @ncqe: entries of it that were asked for
+ * @qp: the queue pair
+ * @open: blocks may be posted; cleared under the mover's lock
+ * @closing: no more receives are posted; set under the mover's lock
+ * @rcqe: completion of all receives, which are alike
+ * @built: work requests posted so far
+ * @completed: of these, completed
+ * @slots: of them
+ * @head: blocks that have come
+ * @tail: of these, taken
+ * @imms: what was said of them
+ */
+struct sp_bulk {
+	struct sp_link *link;
+	struct rdma_cm_id *id;
+	struct work_struct start;
+	struct ib_cq *cq;
+	u32 ncqe;
+	struct ib_qp *qp;
+	bool open;
+	bool closing;
+	struct ib_cqe rcqe;
+	u64 built;
+	u64 completed;
+	struct sp_bulk_slot slots[SP_BULK_DEPTH];
+	u32 head;
+	u32 tail;
+	u32 imms[SP_BULK_RECVS];
 };
 
 /**
@@ -184,10 +277,13 @@ struct sp_recv {
  * @id: the connection
  * @passive: the other side asked
  * @peer_incarnation: of the other node
+ * @peer_attempt: the connections it had asked for when this one was made
+ * @attempt: likewise of this node, as the peer was told
  * @pd: protection domain of this link alone: a key is of no use elsewhere
  * @cq: completions of both queues
  * @ncqe: entries of it that were asked for
  * @qp: the queue pair; NULL again (release) when the link is taken apart
+ * @reg: registers memory, and sends nothing; NULL before the link is up
  * @slots: SP_SQ_DEPTH of them
  * @snap: SP_SQ_DEPTH private copies of SP_SLOT_BYTES, for what must not change
  *	until it has completed
@@ -217,7 +313,26 @@ struct sp_recv {
  * @fail_what: the same in words, a constant
  * @stop: takes it apart
  * @beat: heartbeat, and the bound on connecting
- * @beaten: @completed at the last beat
+ * @beaten: @sent at the last beat
+ * @heard: something has come since the last beat
+ * @silent: beats in a row before which nothing had come
+ * @beats: counts them
+ * @beat_ms: time between them; under sp_ctl
+ * @finished: @completed at the last beat
+ * @stalled: beats in a row at which requests were posted and none had completed
+ *	since the one before
+ * @bulk: for objects, NULL until some are to go over it; under sp_ctl, and does
+ *	not change again before @stop
+ * @bulk_asked: the peer was asked to connect for them; under sp_ctl
+ * @on_busy: on the mover's list, under its busy_lock
+ * @grants: struct sp_grant by handle: where the peer may write blocks; under
+ *	the mover's lock
+ * @outs: struct sp_edge by the peer's handle: what it may be sent. Changed under
+ *	the mover's lock, looked up under RCU
+ * @next_grant: where the next handle is looked for; likewise
+ * @trusts: what its peer has proved, by group: see trust.c; under sp_ctl
+ * @challenges: what its peer was asked to prove; likewise
+ * @nchallenges: how many
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -233,11 +348,14 @@ struct sp_link {
 	struct rdma_cm_id *id;
 	bool passive;
 	u64 peer_incarnation;
+	u32 peer_attempt;
+	u32 attempt;
 
 	struct ib_pd *pd;
 	struct ib_cq *cq;
 	u32 ncqe;
 	struct ib_qp *qp;
+	struct ib_qp *reg;
 	struct sp_slot *slots;
 	u8 *snap;
 	u64 snap_dma;
@@ -266,6 +384,22 @@ struct sp_link {
 	const char *fail_what;
 	struct work_struct stop;
 	struct delayed_work beat;
+	u32 beaten;
+	bool heard;
+	u32 silent;
+	u32 beats;
+	u32 beat_ms;
+	u64 finished;
+	u32 stalled;
+	struct sp_bulk *bulk;
+	bool bulk_asked;
+	struct list_head on_busy;
+	struct xarray grants;
+	struct xarray outs;
+	u32 next_grant;
+	struct list_head trusts;
+	struct list_head challenges;
+	u32 nchallenges;
 	u64 writes;
 	u64 posts;
 };
@@ -277,6 +411,9 @@ struct sp_link {
  * @told: @up was called
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
+ * @quiet: nothing has come over the link for so many milliseconds; true: it is
+ *	to go down. Called under sp_ctl; may be NULL
+ * @beat: the beat at which @quiet was called
  *
  * All under sp_ctl.
  */
@@ -286,21 +423,23 @@ struct sp_link_user {
 	bool told;
 	void (*up)(struct sp_link_user *user);
 	void (*down)(struct sp_link_user *user, int error);
+	bool (*quiet)(struct sp_link_user *user, u32 ms);
+	u32 beat;
 };
 
 /**
- * struct sp_slab - memory of a slab: what one node owns in a group, or a
- * replica of it
+ * struct sp_slab - memory of a lane or for rows, a node's own or a replica
  * @lay: what is in it
  * @sdev: the device it is mapped for; NULL once it is unmapped
  * @chunk_shift: size of a chunk, which is contiguous to the device
  * @nchunks: how many
  * @chunks: their first pages
+ * @pinned: so many of them, the first ones, are a program's, which are only read
  * @dma: their addresses for the device
  * @synced: the device and the CPU see the memory through copies (a bounce
  *	buffer, caches that do not snoop): what passes must be told to the DMA API
- * @base: the row and the descriptors, contiguous
- * @ring: each lane's ring, mapped twice back to back
+ * @base: the rows or the descriptors, contiguous; NULL: the slab is not mapped
+ * @ring: the ring, mapped twice back to back
  */
 struct sp_slab {
 	struct sp_layout lay;
@@ -308,11 +447,19 @@ struct sp_slab {
 	u32 chunk_shift;
 	u32 nchunks;
 	struct page **chunks;
+	u32 pinned;
 	u64 *dma;
 	bool synced;
 	u8 *base;
-	u8 **ring;
+	u8 *ring;
 };
+
+/* What is a program's is only read. */
+static inline enum dma_data_direction sp_slab_dir(const struct sp_slab *slab,
+						  u32 chunk)
+{
+	return chunk < slab->pinned ? DMA_TO_DEVICE : DMA_BIDIRECTIONAL;
+}
 
 /* device.c */
 int sp_fabric_init(const struct sp_fabric_upcalls *upcalls);
@@ -330,6 +477,10 @@ void sp_node_put(struct sp_node *node);
 int sp_cm_listen(struct sp_node *node, struct rdma_cm_id **listener);
 int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node);
 int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void sp_cm_bye(struct sp_device *sdev, struct rdma_cm_id *id);
+void sp_hello_init(const struct sp_node *node, struct sp_hello *hello);
+void sp_conn_param(const struct sp_hello *hello,
+		   struct rdma_conn_param *param);
 void sp_addr_to_sockaddr(const struct sp_addr *addr, u32 scope_id, u16 port,
 			 struct sockaddr_storage *ss);
 void sp_addr_from_sockaddr(const struct sockaddr *sa, struct sp_addr *addr);
@@ -350,8 +501,25 @@ void sp_link_break(struct sp_link *link, int error, const char *what);
 void sp_link_take(struct sp_link *link);
 void sp_link_owes(struct sp_link *link);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
+bool sp_link_stalled(struct sp_link *link);
+u32 sp_link_silent_ms(const struct sp_link *link);
+void sp_link_hurry(struct sp_link *link, u32 ms);
+
+/* bulk.c: blocks of objects */
+void sp_bulk_want(struct sp_link *link);
+int sp_bulk_request(struct sp_link *link, struct rdma_cm_id *id);
+struct sp_bulk *sp_bulk_stop(struct sp_link *link);
+void sp_bulk_free(struct sp_link *link, struct sp_bulk *bulk);
+bool sp_bulk_can(const struct sp_link *link, u32 slots);
+u32 sp_bulk_slots(const struct sp_link *link, const struct sp_slab *slab,
+		  u32 len);
+int sp_bulk_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
+		  u32 len, u64 raddr, u32 rkey, u32 imm, atomic_t *flight);
+bool sp_bulk_take(struct sp_link *link, u32 *imm);
 
 /* post.c: building and posting work requests */
+u32 sp_gather(struct sp_link *link, const struct sp_slab *slab, u64 off,
+	      u32 *len, struct ib_sge *sge);
 int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
 		  u32 len, u64 raddr, u32 rkey);
 u32 sp_post_write_slots(const struct sp_link *link, const struct sp_slab *slab,
@@ -361,8 +529,7 @@ int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
 		 u32 rkey, u64 *ticket);
 int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
 		 const void *more, u32 more_len, u64 *ticket);
-int sp_post_reg(struct sp_link *link, struct ib_mr *mr);
-int sp_post_beat(struct sp_link *link);
+bool sp_post_can_send(struct sp_link *link);
 void sp_post_flush(struct sp_link *link);
 void sp_post_init(struct sp_link *link);
 static inline u64 sp_post_completed(const struct sp_link *link)
@@ -373,19 +540,29 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 
 /* mr.c */
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
-			      const struct sp_layout *lay);
+			      const struct sp_layout *lay, bool mapped);
+struct sp_slab *sp_slab_pin(struct sp_device *sdev,
+			    const struct sp_layout *lay, unsigned long from,
+			    u32 pages);
+u8 *sp_slab_piece(const struct sp_slab *slab, u64 off, size_t *len);
 void sp_slab_arrived(struct sp_slab *slab);
-struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 lane, u32 nr);
+void sp_slab_arrived_part(struct sp_slab *slab, u64 off, u64 len);
+struct page *sp_slab_page(const struct sp_slab *slab, u32 nr);
+struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 nr);
 void sp_slab_unmap(struct sp_slab *slab);
 void sp_slab_free(struct sp_slab *slab);
 struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);
 void sp_mr_revoke(struct ib_mr *mr);
+int sp_mr_open(struct sp_link *link);
+void sp_mr_close(struct sp_link *link);
 
 /* Parameters, main.c */
 extern unsigned short sp_port;
 extern unsigned int sp_ack_timeout;
+extern unsigned int sp_suspect_ms;
 extern char *sp_doorbell;
 
 #define SP_CHUNK_SHIFT	16	/* rings begin at multiples of this in a slab */
+#define SP_BEATS	5	/* heartbeats in the time after which silence counts */
 
 #endif /* SPINDLE_FABRIC_H */

@@ -7,7 +7,6 @@
 
 #include "fabric.h"
 
-#define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight */
 #define SP_OUT_MAX	1024	/* control messages that wait for room */
 #define SP_CONNECT_MS	10000	/* a connection takes no longer than this */
 
@@ -16,6 +15,12 @@ static void sp_link_start(struct work_struct *work);
 static void sp_link_fail(struct work_struct *work);
 static void sp_link_stop(struct work_struct *work);
 static void sp_link_beat(struct work_struct *work);
+
+/* Between heartbeats: some are to be lost before anybody is suspected. */
+static u32 sp_beat_ms(u32 suspect_ms)
+{
+	return max(suspect_ms / SP_BEATS, 10U);
+}
 
 /**
  * sp_link_alloc() - make a link that is not connected yet
@@ -46,6 +51,8 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	INIT_LIST_HEAD(&link->users);
 	INIT_LIST_HEAD(&link->rxq);
 	INIT_LIST_HEAD(&link->outq);
+	INIT_LIST_HEAD(&link->trusts);
+	INIT_LIST_HEAD(&link->challenges);
 	spin_lock_init(&link->sq_lock);
 	spin_lock_init(&link->rx_lock);
 	INIT_WORK(&link->rx, sp_link_rx);
@@ -53,6 +60,10 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	INIT_WORK(&link->fail, sp_link_fail);
 	INIT_WORK(&link->stop, sp_link_stop);
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
+	link->beat_ms = sp_beat_ms(sp_suspect_ms);
+	INIT_LIST_HEAD(&link->on_busy);
+	xa_init_flags(&link->grants, XA_FLAGS_ALLOC1);
+	xa_init(&link->outs);
 	list_add_tail(&link->on_node, &node->links);
 	atomic_inc(&node->sdev->objects);
 	queue_delayed_work(sp_wq, &link->beat, msecs_to_jiffies(SP_CONNECT_MS));
@@ -64,6 +75,7 @@ static void sp_link_release(struct kref *ref)
 	struct sp_link *link = container_of(ref, struct sp_link, ref);
 	struct sp_device *sdev = link->node->sdev;
 
+	sp_up->unlinked(link);
 	/* The keys granted on it are gone: their holders held references. */
 	if (link->pd)
 		ib_dealloc_pd(link->pd);
@@ -82,6 +94,35 @@ static void sp_link_release(struct kref *ref)
 void sp_link_put(struct sp_link *link)
 {
 	kref_put(&link->ref, sp_link_release);
+}
+
+/**
+ * sp_link_hurry() - silence is to be found out about in time
+ * @link: the link, up
+ * @ms: milliseconds of silence that matter to a user
+ *
+ * The user at the other end asks for the same. Context: sp_ctl is held.
+ */
+void sp_link_hurry(struct sp_link *link, u32 ms)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (sp_beat_ms(ms) >= link->beat_ms)
+		return;
+	link->beat_ms = sp_beat_ms(ms);
+	mod_delayed_work(sp_wq, &link->beat, msecs_to_jiffies(link->beat_ms));
+}
+
+/**
+ * sp_link_silent_ms() - for how long nothing has come
+ * @link: the link
+ *
+ * Counted in beats of our own: when this node was away itself, that is one.
+ *
+ * Return: milliseconds, roughly.
+ */
+u32 sp_link_silent_ms(const struct sp_link *link)
+{
+	return link->silent * link->beat_ms;
 }
 
 static struct sp_link_user *sp_link_untold(struct sp_link *link)
@@ -115,7 +156,7 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 	link->state = state;
 	if (state == SP_LINK_UP) {
 		mod_delayed_work(sp_wq, &link->beat,
-				 msecs_to_jiffies(SP_BEAT_MS));
+				 msecs_to_jiffies(link->beat_ms));
 		/* A user that is told may take itself and others off the list. */
 		while ((user = sp_link_untold(link))) {
 			user->told = true;
@@ -194,8 +235,8 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 
 /**
  * sp_link_unuse() - need a link no longer
- * @user: from sp_link_use(); nothing of it is in use any more. The link stays
- *	as long as its node
+ * @user: from sp_link_use(); nothing of it is in use any more. A link that is
+ *	up stays as long as its node
  *
  * Context: sp_ctl is held, may sleep.
  */
@@ -208,6 +249,10 @@ void sp_link_unuse(struct sp_link_user *user)
 		return;
 	list_del_init(&user->on_link);
 	user->link = NULL;
+	/* Nobody waits for it: it is not to stand in the peer's way. */
+	if (list_empty(&link->users) && !link->passive &&
+	    link->state == SP_LINK_CONNECTING)
+		sp_link_set_state(link, SP_LINK_DOWN, -ECONNABORTED);
 	sp_link_put(link);
 }
 
@@ -369,20 +414,31 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 				   link->rbuf_dma + recv->nr * SP_MSG_MAX,
 				   SP_MSG_MAX, DMA_FROM_DEVICE);
 	recv->len = wc->byte_len;
+	WRITE_ONCE(link->heard, true);
 	if (unlikely(recv->len < sizeof(*msg) || msg->len != recv->len))
 		goto bad;
 
 	credits = msg->credits;
-	if ((s32)(credits - link->granted) > 0)
+	if ((s32)(credits - link->granted) > 0) {
 		WRITE_ONCE(link->granted, credits);
+		sp_up->room(link->node->sdev);
+	}
 	switch (msg->type) {
 	case SP_MSG_CREDIT:
 		sp_up->progress(link->node->sdev);
+		break;
+	case SP_MSG_BEAT:
 		break;
 	case SP_MSG_ROW:
 		if (recv->len < sizeof(struct sp_msg_row))
 			goto bad;
 		sp_up->row(link, (const struct sp_msg_row *)msg);
+		break;
+	case SP_MSG_GO:
+		if (recv->len < sizeof(struct sp_msg_go))
+			goto bad;
+		if (!sp_up->go(link, (const struct sp_msg_go *)msg))
+			goto queue;
 		break;
 	case SP_MSG_WAKE:
 		if (recv->len < sizeof(struct sp_msg_wake))
@@ -390,6 +446,7 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		sp_up->wake(link, (const struct sp_msg_wake *)msg);
 		break;
 	default:
+queue:
 		spin_lock(&link->rx_lock);
 		list_add_tail(&recv->queued, &link->rxq);
 		spin_unlock(&link->rx_lock);
@@ -513,23 +570,102 @@ static void sp_link_rx(struct work_struct *work)
 	mutex_unlock(&sp_ctl);
 }
 
-/* Heartbeat of a link that is up; the end of the patience with one that is not. */
+/* A user that was not asked at this beat. */
+static struct sp_link_user *sp_link_unasked(struct sp_link *link)
+{
+	struct sp_link_user *user;
+
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->quiet && user->beat != link->beats)
+			return user;
+	return NULL;
+}
+
+/* Nothing has come for a while: does anybody give the peer up for it? */
+static void sp_link_quiet(struct sp_link *link)
+{
+	struct sp_link_user *user;
+	bool down = false;
+
+	while (link->state == SP_LINK_UP && (user = sp_link_unasked(link))) {
+		user->beat = link->beats;
+		down |= user->quiet(user, sp_link_silent_ms(link));
+	}
+	if (!down)
+		return;
+	pr_info_ratelimited("spindle: %s: nothing heard of %s for %u ms\n",
+			    link->node->name, link->name,
+			    sp_link_silent_ms(link));
+	sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
+}
+
+/**
+ * sp_link_stalled() - does the device do nothing any more with what was posted
+ * @link: the link, up
+ *
+ * It should have given up long ago; soft-RoCE forgets to now and then, when its
+ * interface was down for a moment. Of who is only slow, requests complete or
+ * fail. To be asked once a beat. Context: sp_ctl is held.
+ *
+ * Return: true when nothing will come of it.
+ */
+bool sp_link_stalled(struct sp_link *link)
+{
+	/* A try takes up to four times as long, and there are seven. */
+	u64 ms = (32ull << sp_ack_timeout) * 4096 / NSEC_PER_MSEC;
+	u64 done = sp_post_completed(link);
+
+	lockdep_assert_held(&sp_ctl);
+	if (done != link->finished || done == READ_ONCE(link->built))
+		link->stalled = 0;
+	else
+		link->stalled++;
+	link->finished = done;
+	return (u64)link->stalled * link->beat_ms >= ms;
+}
+
+/*
+ * Heartbeat of a link that is up; the end of the patience with one that is not.
+ * The beat is a message, so that a processor must be alive to send it; what a
+ * node has sent otherwise since the last one does as well.
+ */
 static void sp_link_beat(struct work_struct *work)
 {
 	struct sp_link *link = container_of(to_delayed_work(work),
 					    struct sp_link, beat);
+	struct sp_msg beat = { SP_MSG_BEAT, sizeof(beat) };
+	u64 ticket;
 
 	mutex_lock(&sp_ctl);
 	if (link->state == SP_LINK_CONNECTING) {
 		sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
 	} else if (link->state == SP_LINK_UP) {
-		/* What is in flight finds a dead peer as well as a beat does. */
-		if (link->built == sp_post_completed(link))
-			sp_post_beat(link);
+		if (READ_ONCE(link->sent) == link->beaten)
+			sp_post_send(link, &beat, false, NULL, 0, &ticket);
+		link->beaten = READ_ONCE(link->sent);
+		link->beats++;
+		if (READ_ONCE(link->heard))
+			link->silent = 0;
+		else
+			link->silent++;
+		WRITE_ONCE(link->heard, false);
 		sp_link_owes(link);
-		queue_delayed_work(sp_wq, &link->beat,
-				   msecs_to_jiffies(SP_BEAT_MS));
+		if (link->silent > 1)
+			sp_link_quiet(link);
+		if (link->state == SP_LINK_UP && sp_link_stalled(link)) {
+			pr_info_ratelimited("spindle: %s: link to %s: nothing that was posted completes\n",
+					    link->node->name, link->name);
+			sp_link_set_state(link, SP_LINK_DOWN, -EHOSTDOWN);
+		}
+		if (link->state == SP_LINK_UP && sp_up->overdue(link)) {
+			pr_info_ratelimited("spindle: %s: %s does not give back its keys\n",
+					    link->node->name, link->name);
+			sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
+		}
 	}
+	if (link->state == SP_LINK_UP)
+		queue_delayed_work(sp_wq, &link->beat,
+				   msecs_to_jiffies(link->beat_ms));
 	mutex_unlock(&sp_ctl);
 }
 
@@ -588,7 +724,7 @@ int sp_link_open(struct sp_link *link)
 		link->pd = NULL;
 		return ret;
 	}
-	link->ncqe = SP_SQ_DEPTH + SP_RQ_DEPTH + 2;
+	link->ncqe = SP_SQ_DEPTH + SP_RQ_DEPTH + SP_REG_DEPTH + 4;
 	link->cq = ib_cq_pool_get(ib, link->ncqe, -1, IB_POLL_SOFTIRQ);
 	if (IS_ERR(link->cq)) {
 		ret = PTR_ERR(link->cq);
@@ -632,20 +768,23 @@ static void sp_link_stop(struct work_struct *work)
 	struct sp_link *link = container_of(work, struct sp_link, stop);
 	struct ib_device *ib = link->node->sdev->ib;
 	struct sp_out *out, *next;
+	struct sp_bulk *bulk;
 
 	cancel_delayed_work_sync(&link->beat);
 	/* sp_link_start() may be about to set the id, or to see that we are down. */
 	flush_work(&link->start);
+	bulk = sp_bulk_stop(link);
 	if (link->id) {
-		rdma_disconnect(link->id);
+		sp_mr_close(link);
 		if (link->qp) {
 			ib_drain_qp(link->qp);
 			rdma_destroy_qp(link->id);
 			/* Nothing posted reads or is written any more. */
 			smp_store_release(&link->qp, NULL);
 		}
-		rdma_destroy_id(link->id);
+		sp_cm_bye(link->node->sdev, link->id);
 	}
+	sp_bulk_free(link, bulk);
 	cancel_work_sync(&link->rx);
 	if (link->cq)
 		ib_cq_pool_put(link->cq, link->ncqe);

@@ -38,18 +38,6 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 	sp_link_owes(link);
 }
 
-/* A heartbeat's end interests nobody. */
-static void sp_beat_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct sp_slot *slot = container_of(wc->wr_cqe, struct sp_slot, cqe);
-
-	if (unlikely(wc->status != IB_WC_SUCCESS))
-		sp_post_done(cq, wc);
-	else
-		/* A, see above. */
-		smp_store_release(&slot->link->completed, slot->seq + 1);
-}
-
 /**
  * sp_post_init() - make the slots ready
  * @link: the link, not open yet
@@ -108,26 +96,36 @@ static int sp_room(const struct sp_link *link, u32 slots)
 	return sp_free_slots(link) < slots ? -EAGAIN : 0;
 }
 
-/* Gather [off, off + len) of a slab; at most SP_WR_SGES entries. */
-static u32 sp_gather(struct sp_link *link, const struct sp_slab *slab, u64 off,
-		     u32 *len, struct ib_sge *sge)
+/**
+ * sp_gather() - list a stretch of a slab for a work request
+ * @link: whose request it is
+ * @slab: the slab
+ * @off: where the stretch begins
+ * @len: its bytes; on return those that the list covers
+ * @sge: the list, room for SP_WR_SGES entries
+ *
+ * Return: its entries.
+ */
+u32 sp_gather(struct sp_link *link, const struct sp_slab *slab, u64 off,
+	      u32 *len, struct ib_sge *sge)
 {
-	u32 chunk = 1U << slab->chunk_shift;
+	u32 size = 1U << slab->chunk_shift;
 	u32 max = min_t(u32, SP_WR_SGES, slab->sdev->max_sge);
 	u32 left = *len;
 	u32 n;
 
 	for (n = 0; left && n < max; n++) {
-		u32 in = off & (chunk - 1);
-		u32 some = min(left, chunk - in);
+		u32 chunk = off >> slab->chunk_shift;
+		u32 in = off & (size - 1);
+		u32 some = min(left, size - in);
 
-		sge[n].addr = slab->dma[off >> slab->chunk_shift] + in;
+		sge[n].addr = slab->dma[chunk] + in;
 		sge[n].length = some;
 		sge[n].lkey = link->pd->local_dma_lkey;
 		if (slab->synced)
 			ib_dma_sync_single_for_device(slab->sdev->ib,
 						      sge[n].addr, some,
-						      DMA_BIDIRECTIONAL);
+						      sp_slab_dir(slab, chunk));
 		off += some;
 		left -= some;
 	}
@@ -310,58 +308,23 @@ unlock:
 }
 
 /**
- * sp_post_reg() - post the registration of a memory region
- * @link: whose peer it is for
- * @mr: mapped, its key set
+ * sp_post_can_send() - would sp_post_send() find room
+ * @link: the link
  *
- * What is sent after this finds the key valid.
+ * Another may be faster.
  *
- * Return: 0, -EAGAIN, -ENOTCONN, or what posting failed with.
+ * Return: true when it would; or the link is down, which it says.
  */
-int sp_post_reg(struct sp_link *link, struct ib_mr *mr)
+bool sp_post_can_send(struct sp_link *link)
 {
-	struct sp_slot *slot;
+	s32 credits;
 	int ret;
 
 	spin_lock_bh(&link->sq_lock);
 	ret = sp_room(link, 1);
-	if (!ret) {
-		slot = sp_build(link);
-		slot->wr.send.opcode = IB_WR_REG_MR;
-		slot->wr.send.num_sge = 0;
-		slot->wr.reg.mr = mr;
-		slot->wr.reg.key = mr->rkey;
-		slot->wr.reg.access = IB_ACCESS_LOCAL_WRITE |
-				      IB_ACCESS_REMOTE_WRITE;
-		ret = sp_flush(link);
-	}
+	credits = READ_ONCE(link->granted) - link->sent;
 	spin_unlock_bh(&link->sq_lock);
-	return ret;
-}
-
-/**
- * sp_post_beat() - post a write of nothing: its acknowledgment says that the
- * other side is there
- * @link: the link
- *
- * Return: 0, -EAGAIN when there is enough in flight already, -ENOTCONN, or
- * what posting failed with.
- */
-int sp_post_beat(struct sp_link *link)
-{
-	struct sp_slot *slot;
-	int ret;
-
-	spin_lock_bh(&link->sq_lock);
-	ret = sp_room(link, SP_SQ_DEPTH);
-	if (!ret) {
-		slot = sp_build(link);
-		slot->cqe.done = sp_beat_done;
-		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
-		ret = sp_flush(link);
-	}
-	spin_unlock_bh(&link->sq_lock);
-	return ret;
+	return ret ? ret != -EAGAIN : credits > 1;
 }
 
 /**

@@ -6,8 +6,9 @@
  *   sst       the shared state table as this node sees it
  *   optimise  which of the paper's optimisations are on
  *   batches   how many messages each stage takes at once
+ *   objects   large objects on their way, and how the last ones fared
  *
- * The last two are described in Documentation/protocol.rst.
+ * All but the first are described in Documentation/protocol.rst.
  */
 #include <linux/debugfs.h>
 #include <linux/math64.h>
@@ -17,73 +18,135 @@
 
 #include "../engine.h"
 #include "../group.h"
+#include "../rdmc.h"
 #include "observe.h"
 
 static struct dentry *sp_debug_root;
+
+/*
+ * Files in debugfs are removed under sp_ctl, and removal waits for who is
+ * between these two. A page of the reader's memory that has to be brought in
+ * must not be waited for there, since mmap() of a socket takes sp_ctl: so the
+ * files are of the unsafe kind, and this is done around what they look at only.
+ */
+static int sp_debug_get(const struct file *file)
+{
+	return debugfs_file_get(file->f_path.dentry);
+}
+
+static void sp_debug_put(const struct file *file)
+{
+	debugfs_file_put(file->f_path.dentry);
+}
 
 static void sp_sst_row(struct seq_file *m, const struct sp_group *g, u32 node)
 {
 	static const char * const doze[] = { "awake", "dozing", "asleep" };
 	const struct sp_core *c = &g->core;
 	const struct sp_peer *p = &c->peers[node];
+	const struct sp_peer_node *pn = g->peer[node];
 	char name[64];
 
-	sp_addr_name(&g->view.nodes[node].addr, name, sizeof(name));
+	sp_addr_name(pn ? &pn->addr : &g->node->addr, name, sizeof(name));
 	seq_printf(m, "node %u %s received %lld consumed %lld", node, name,
-		   READ_ONCE(c->order.nodes[node].received),
-		   READ_ONCE(c->order.nodes[node].consumed));
+		   c->order.nodes[node].received,
+		   c->order.nodes[node].consumed);
 	if (node == g->self)
-		seq_printf(m, " self %s epoch %llu delivered %lld published %llu idle %u%s\n",
-			   doze[READ_ONCE(c->doze.state)],
-			   READ_ONCE(c->doze.epoch),
-			   READ_ONCE(c->order.delivered),
-			   READ_ONCE(c->order.published),
-			   READ_ONCE(c->idle),
-			   READ_ONCE(c->unposted) ? " unposted" : "");
+		seq_printf(m, " self %s epoch %llu delivered %lld published %llu released %llu idle %u%s%s%s\n",
+			   doze[c->doze.state], c->doze.epoch,
+			   c->order.delivered, c->order.published,
+			   c->order.released, c->idle,
+			   c->unposted ? " unposted" : "",
+			   c->wedged ? " wedged" : "", c->hold ? " hold" : "");
 	else
-		seq_printf(m, " flag %llu woken %llu told received %lld consumed %lld flag %llu ticket %llu check %llu%s\n",
-			   READ_ONCE(p->row[SP_CELL_SLEEP].value),
-			   READ_ONCE(p->woken), READ_ONCE(p->received),
-			   READ_ONCE(p->consumed), READ_ONCE(p->sleep),
-			   READ_ONCE(p->ticket), READ_ONCE(p->check),
-			   READ_ONCE(p->gone) ? " gone" : "");
+		seq_printf(m, " flag %llu woken %llu told received %lld consumed %lld flag %llu ticket %llu check %llu open %llx%s%s\n",
+			   p->row ? READ_ONCE(p->row[SP_CELL_SLEEP].value) : 0,
+			   p->woken, p->received, p->consumed, p->sleep,
+			   p->ticket, p->check, p->open,
+			   p->cut ? " cut" : "", p->gone ? " gone" : "");
 }
 
 static void sp_sst_lane(struct seq_file *m, const struct sp_group *g, u32 rank)
 {
-	const struct sp_lane *lane = &g->core.order.lanes[rank];
+	const struct sp_lane *lane = sp_order_lane(&g->core.order, rank);
 
-	seq_printf(m, "lane %u node %u round %llu count %llu taken %llu freed %llu tail %llu head %llu",
-		   rank, lane->node, READ_ONCE(lane->now.round),
-		   READ_ONCE(lane->now.count), READ_ONCE(lane->taken),
-		   READ_ONCE(lane->freed), READ_ONCE(lane->now.tail),
-		   READ_ONCE(lane->head));
-	if (lane->node == g->self) {
-		const struct sp_tx *tx = &g->lanes[lane->lane].tx;
+	seq_printf(m, "lane %u node %u member %u nr %u slot %u base %llu round %llu count %llu taken %llu freed %llu tail %llu head %llu",
+		   rank, lane->node, lane->member, lane->lane,
+		   g->core.order.slot[rank], lane->base, lane->now.round,
+		   lane->now.count, lane->taken, lane->freed, lane->now.tail,
+		   lane->head);
+	if (lane->node == g->self && g->own[lane->lane]) {
+		const struct sp_tx *tx = &g->own[lane->lane]->tx.tx;
 
+		/* Its writer goes on meanwhile. */
 		seq_printf(m, " own round %llu count %llu freed %llu tail %llu head %llu",
 			   READ_ONCE(tx->now.round), READ_ONCE(tx->now.count),
 			   READ_ONCE(tx->freed), READ_ONCE(tx->now.tail),
 			   READ_ONCE(tx->head));
 	}
+	if (lane->seen.round != lane->now.round)
+		seq_printf(m, " seen round %llu count %llu objects %u",
+			   lane->seen.round, lane->seen.count, lane->objects);
 	seq_putc(m, '\n');
+}
+
+/* Lanes of who is in the view no more, as long as somebody reads from them. */
+static void sp_sst_dead(struct seq_file *m, const struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < SP_MAX_SLOTS; i++) {
+		const struct sp_slot_lane *lane = g->slots[i];
+		char name[64];
+
+		if (!lane || !READ_ONCE(lane->dead))
+			continue;
+		sp_addr_name(&lane->addr, name, sizeof(name));
+		seq_printf(m, "dead slot %u %s uid %u held %llu%s\n", i, name,
+			   lane->uid, g->core.order.lanes[i].held,
+			   lane->own ? " own" : "");
+	}
 }
 
 static int sp_sst_show(struct seq_file *m, void *data)
 {
 	struct sp_group *g = m->private;
+	struct sp_engine *engine;
 	u32 i;
+	int ret;
 
+	ret = sp_debug_get(m->file);
+	if (ret)
+		return ret;
+	engine = sp_observe_lock(g);
 	/* The memory of the view is there from then on. */
-	if (sp_group_state(g) == SP_VIEW_FORMING || !g->ready)
-		return 0;
-	for (i = 0; i < g->view.nnodes; i++)
+	if (sp_group_state(g) == SP_VIEW_FORMING || !READ_ONCE(g->ready))
+		goto unlock;
+	seq_printf(m, "view %llu start %lld\n", g->core.view,
+		   g->core.order.start);
+	for (i = 0; i < g->core.order.nnodes; i++)
 		sp_sst_row(m, g, i);
-	for (i = 0; i < g->view.nlanes; i++)
+	for (i = 0; i < g->core.order.nlanes; i++)
 		sp_sst_lane(m, g, i);
+	sp_sst_dead(m, g);
+unlock:
+	sp_observe_unlock(engine);
+	sp_debug_put(m->file);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(sp_sst);
+
+static int sp_objects_show(struct seq_file *m, void *data)
+{
+	int ret = sp_debug_get(m->file);
+
+	if (ret)
+		return ret;
+	sp_rdmc_show(m, m->private);
+	sp_debug_put(m->file);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(sp_objects);
 
 static const char * const sp_opt_names[] = {
 	"send", "receive", "deliver", "null", "unlock",
@@ -92,10 +155,15 @@ static const char * const sp_opt_names[] = {
 static int sp_optimise_show(struct seq_file *m, void *data)
 {
 	const struct sp_group *g = m->private;
-	u32 opt = READ_ONCE(g->core.opt);
 	const char *space = "";
-	u32 i;
+	u32 opt, i;
+	int ret;
 
+	ret = sp_debug_get(m->file);
+	if (ret)
+		return ret;
+	opt = READ_ONCE(g->core.opt);
+	sp_debug_put(m->file);
 	for (i = 0; i < ARRAY_SIZE(sp_opt_names); i++) {
 		if (!(opt & BIT(i)))
 			continue;
@@ -135,7 +203,7 @@ static ssize_t sp_optimise_write(struct file *file, const char __user *from,
 {
 	struct sp_group *g = file_inode(file)->i_private;
 	char *words;
-	int opt;
+	int ret, opt;
 
 	if (len > 100)
 		return -EINVAL;
@@ -146,9 +214,13 @@ static ssize_t sp_optimise_write(struct file *file, const char __user *from,
 	kfree(words);
 	if (opt < 0)
 		return opt;
+	ret = sp_debug_get(file);
+	if (ret)
+		return ret;
 	WRITE_ONCE(g->core.opt, opt);
 	/* Nulls may be due that were not before. */
 	sp_group_kick(g);
+	sp_debug_put(file);
 	return len;
 }
 
@@ -203,12 +275,17 @@ static int sp_batches_show(struct seq_file *m, void *data)
 	};
 	const struct sp_group *g = m->private;
 	u32 i;
+	int ret;
 
+	ret = sp_debug_get(m->file);
+	if (ret)
+		return ret;
 	mutex_lock(&sp_batches_lock);
 	for (i = 0; i < SP_STAGES; i++)
 		sp_batches_stage(m, &g->core.batches[i], &g->batches_seen[i],
 				 names[i]);
 	mutex_unlock(&sp_batches_lock);
+	sp_debug_put(m->file);
 	return 0;
 }
 
@@ -218,7 +295,11 @@ static ssize_t sp_batches_write(struct file *file, const char __user *from,
 {
 	struct sp_group *g = file_inode(file)->i_private;
 	u32 i, k;
+	int ret;
 
+	ret = sp_debug_get(file);
+	if (ret)
+		return ret;
 	mutex_lock(&sp_batches_lock);
 	for (i = 0; i < SP_STAGES; i++) {
 		const struct sp_batches *now = &g->core.batches[i];
@@ -229,6 +310,7 @@ static ssize_t sp_batches_write(struct file *file, const char __user *from,
 			seen->size[k] = READ_ONCE(now->size[k]);
 	}
 	mutex_unlock(&sp_batches_lock);
+	sp_debug_put(file);
 	return len;
 }
 
@@ -249,9 +331,10 @@ static const struct file_operations sp_batches_fops = {
 void sp_debugfs_group_add(struct sp_group *g)
 {
 	g->dir = debugfs_create_dir(g->name, g->node->dir);
-	debugfs_create_file("sst", 0400, g->dir, g, &sp_sst_fops);
-	debugfs_create_file("optimise", 0600, g->dir, g, &sp_optimise_fops);
-	debugfs_create_file("batches", 0600, g->dir, g, &sp_batches_fops);
+	debugfs_create_file_unsafe("sst", 0400, g->dir, g, &sp_sst_fops);
+	debugfs_create_file_unsafe("optimise", 0600, g->dir, g, &sp_optimise_fops);
+	debugfs_create_file_unsafe("batches", 0600, g->dir, g, &sp_batches_fops);
+	debugfs_create_file_unsafe("objects", 0400, g->dir, g, &sp_objects_fops);
 }
 
 void sp_debugfs_group_del(struct sp_group *g)
@@ -274,6 +357,9 @@ void sp_debugfs_node_del(struct sp_node *node)
 void sp_debugfs_init(void)
 {
 	sp_debug_root = debugfs_create_dir("spindle", NULL);
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+	sp_fault_init(sp_debug_root);
+#endif
 }
 
 void sp_debugfs_exit(void)

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * What operators see. Nothing in here takes sp_ctl on the reading side: files
- * are removed under it, and removal waits for readers.
+ * are removed under it, and removal waits for readers. What the view is, a
+ * record says; what passes touch is looked at under the engine's lock. Nor is a
+ * program's memory touched while removal waits: see debugfs.c.
  */
 #ifndef SPINDLE_OBSERVE_H
 #define SPINDLE_OBSERVE_H
 
 #include <linux/types.h>
 
+struct sp_engine;
 struct sp_group;
 struct sp_lane_tx;
 struct sp_node;
@@ -18,6 +21,9 @@ int sp_observe_node_add(struct sp_node *node);
 void sp_observe_node_del(struct sp_node *node);
 int sp_observe_group_add(struct sp_group *g);
 void sp_observe_group_del(struct sp_group *g);
+
+struct sp_engine *sp_observe_lock(const struct sp_group *g);
+void sp_observe_unlock(struct sp_engine *engine);
 
 /* debugfs.c; none of it can fail in a way that matters. */
 void sp_debugfs_init(void);
@@ -32,6 +38,7 @@ int sp_slow_init(struct sp_group *g);
 void sp_slow_stop(struct sp_group *g);
 void sp_slow_exit(struct sp_group *g);
 void sp_slow_arm(struct sp_group *g);
+void sp_slow_view(struct sp_group *g);
 void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane);
 ssize_t sp_slow_show(struct sp_group *g, char *buf);
 

@@ -48,6 +48,38 @@ struct sp_attribute {
 		.offset = offsetof(struct sp_tx, _field),		\
 	}
 
+#define SP_VIEW(_name, _field)						\
+	static const struct sp_attribute sp_attr_##_name = {		\
+		.attr = { .name = #_name, .mode = 0444 },		\
+		.show = sp_show_##_name,				\
+		.offset = offsetof(struct sp_view, _field),		\
+	}
+
+/**
+ * sp_observe_lock() - keep lanes and views as they are, to look at them
+ * @g: the group; the caller reads one of its files
+ *
+ * Files go before the engine does, and their removal waits for readers.
+ *
+ * Return: what sp_observe_unlock() takes.
+ */
+struct sp_engine *sp_observe_lock(const struct sp_group *g)
+{
+	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
+
+	mutex_lock(&engine->lock);
+	return engine;
+}
+
+/**
+ * sp_observe_unlock() - undo sp_observe_lock()
+ * @engine: what it gave
+ */
+void sp_observe_unlock(struct sp_engine *engine)
+{
+	mutex_unlock(&engine->lock);
+}
+
 static ssize_t sp_show_state(struct sp_group *g,
 			     const struct sp_attribute *attr, char *buf)
 {
@@ -72,34 +104,59 @@ static ssize_t sp_show_error(struct sp_group *g,
 static ssize_t sp_show_view(struct sp_group *g,
 			    const struct sp_attribute *attr, char *buf)
 {
-	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+	struct sp_record *r = sp_record_view(g);
+	ssize_t ret;
 
-	return sysfs_emit(buf, "%llu\n", forming ? 0 : g->view.id);
+	ret = sysfs_emit(buf, "%llu\n", r ? r->id : 0);
+	sp_record_put(r);
+	return ret;
+}
+
+/* A number of the view, at @offset in it; before the first as configured. */
+static ssize_t sp_show_number(struct sp_group *g,
+			      const struct sp_attribute *attr, char *buf,
+			      u32 before)
+{
+	struct sp_record *r = sp_record_view(g);
+	ssize_t ret;
+
+	ret = sysfs_emit(buf, "%u\n",
+			 r ? *(u32 *)((u8 *)r->view + attr->offset) : before);
+	sp_record_put(r);
+	return ret;
+}
+
+static ssize_t sp_show_members(struct sp_group *g,
+			       const struct sp_attribute *attr, char *buf)
+{
+	return sp_show_number(g, attr, buf, g->config.members);
 }
 
 static ssize_t sp_show_senders(struct sp_group *g,
 			       const struct sp_attribute *attr, char *buf)
 {
-	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+	return sp_show_number(g, attr, buf, g->config.senders);
+}
 
-	return sysfs_emit(buf, "%u\n",
-			  forming ? g->config.senders : g->view.nlanes);
+static ssize_t sp_show_nodes(struct sp_group *g,
+			     const struct sp_attribute *attr, char *buf)
+{
+	return sp_show_number(g, attr, buf, 0);
 }
 
 static ssize_t sp_show_addresses(struct sp_group *g,
 				 const struct sp_attribute *attr, char *buf)
 {
+	struct sp_record *r = sp_record_view(g);
 	char name[64];
 	int at = 0;
 	u32 i;
 
-	/* Until then the list grows and shrinks under sp_ctl. */
-	if (sp_group_state(g) == SP_VIEW_FORMING)
-		return 0;
-	for (i = 0; i < g->view.nmembers; i++) {
-		sp_addr_name(&g->view.members[i].addr, name, sizeof(name));
+	for (i = 0; r && i < r->view->nmembers; i++) {
+		sp_addr_name(&r->view->members[i].addr, name, sizeof(name));
 		at += sysfs_emit_at(buf, at, "%s\n", name);
 	}
+	sp_record_put(r);
 	return at;
 }
 
@@ -110,6 +167,13 @@ static ssize_t sp_show_config(struct sp_group *g,
 			  *(u32 *)((u8 *)&g->config + attr->offset));
 }
 
+static ssize_t sp_show_keyed(struct sp_group *g, const struct sp_attribute *attr,
+			     char *buf)
+{
+	return sysfs_emit(buf, "%u\n",
+			  !!(g->config.flags & SP_CONFIG_KEYED));
+}
+
 static ssize_t sp_show_counter(struct sp_group *g,
 			       const struct sp_attribute *attr, char *buf)
 {
@@ -118,17 +182,21 @@ static ssize_t sp_show_counter(struct sp_group *g,
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(*value));
 }
 
-/* Over all lanes of the node; each is written under its own lock. */
+/* Over all lanes of the node, those that are gone, too. */
 static ssize_t sp_show_lanes(struct sp_group *g,
 			     const struct sp_attribute *attr, char *buf)
 {
-	u64 sum = 0;
+	bool bytes = attr->offset == offsetof(struct sp_tx, bytes);
+	struct sp_engine *engine = sp_observe_lock(g);
+	u64 sum;
 	u32 i;
 
-	if (sp_group_state(g) != SP_VIEW_FORMING && g->ready)
-		for (i = 0; i < g->core.nown; i++)
-			sum += READ_ONCE(*(u64 *)((u8 *)&g->lanes[i].tx +
+	sum = bytes ? g->counters.sent_bytes : g->counters.sent;
+	for (i = 0; i < SP_MAX_SLOTS; i++)
+		if (g->slots[i] && g->slots[i]->own)
+			sum += READ_ONCE(*(u64 *)((u8 *)&g->slots[i]->tx.tx +
 						  attr->offset));
+	sp_observe_unlock(engine);
 	return sysfs_emit(buf, "%llu\n", sum);
 }
 
@@ -138,16 +206,29 @@ static ssize_t sp_show_slow(struct sp_group *g,
 	return sp_slow_show(g, buf);
 }
 
+static ssize_t sp_show_memory(struct sp_group *g,
+			      const struct sp_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%ld\n", atomic_long_read(&g->account->used));
+}
+
 SP_ATTR(state, sp_show_state);
 SP_ATTR(error, sp_show_error);
 SP_ATTR(view, sp_show_view);
-SP_ATTR(senders, sp_show_senders);
+SP_VIEW(members, nmembers);
+SP_VIEW(senders, nlanes);
+SP_VIEW(nodes, nnodes);
 SP_ATTR(addresses, sp_show_addresses);
 SP_ATTR(slow, sp_show_slow);
-SP_CONFIG(members);
+SP_ATTR(memory, sp_show_memory);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
 SP_CONFIG(depth);
+SP_CONFIG(max_members);
+SP_CONFIG(suspect_ms);
+SP_CONFIG(evict_ms);
+SP_CONFIG(max_object);
+SP_ATTR(keyed, sp_show_keyed);
 
 SP_LANES(sent, messages);
 SP_LANES(sent_bytes, bytes);
@@ -163,6 +244,15 @@ SP_COUNTER(passes);
 SP_COUNTER(naps);
 SP_COUNTER(copied_bytes);
 SP_COUNTER(detach_nomem);
+SP_COUNTER(objects);
+SP_COUNTER(object_bytes);
+SP_COUNTER(blocks_sent);
+SP_COUNTER(blocks_received);
+SP_COUNTER(views);
+SP_COUNTER(suspicions);
+SP_COUNTER(reconnects);
+SP_COUNTER(view_us);
+SP_COUNTER(wedged_us);
 
 static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_state.attr,
@@ -171,10 +261,17 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_senders.attr,
 	&sp_attr_addresses.attr,
 	&sp_attr_slow.attr,
+	&sp_attr_memory.attr,
 	&sp_attr_members.attr,
+	&sp_attr_nodes.attr,
 	&sp_attr_window.attr,
 	&sp_attr_max_msg.attr,
 	&sp_attr_depth.attr,
+	&sp_attr_max_members.attr,
+	&sp_attr_suspect_ms.attr,
+	&sp_attr_evict_ms.attr,
+	&sp_attr_max_object.attr,
+	&sp_attr_keyed.attr,
 	NULL
 };
 
@@ -193,6 +290,15 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_naps.attr,
 	&sp_attr_copied_bytes.attr,
 	&sp_attr_detach_nomem.attr,
+	&sp_attr_objects.attr,
+	&sp_attr_object_bytes.attr,
+	&sp_attr_blocks_sent.attr,
+	&sp_attr_blocks_received.attr,
+	&sp_attr_views.attr,
+	&sp_attr_suspicions.attr,
+	&sp_attr_reconnects.attr,
+	&sp_attr_view_us.attr,
+	&sp_attr_wedged_us.attr,
 	NULL
 };
 

@@ -6,42 +6,53 @@
 static void sst_layout(struct kunit *test)
 {
 	static const u32 chunks[] = { 64, 256, 4096, 65536 };
-	static const u32 lanes[] = { 0, 1, 2, 7, SP_MAX_NODE_LANES };
-	int c, l;
-	u32 i;
+	static const u32 depths[] = { 2, 64, 1024, 65536 };
+	struct sp_layout lay;
+	int c, d;
 
 	for (c = 0; c < ARRAY_SIZE(chunks); c++) {
-		for (l = 0; l < ARRAY_SIZE(lanes); l++) {
-			u32 row = (SP_CELL_LANES + lanes[l]) * 16;
-			struct sp_layout lay;
-
-			sp_layout_init(&lay, lanes[l], 1024, 65536, chunks[c]);
-			KUNIT_EXPECT_EQ(test, lay.row_bytes, row);
-			KUNIT_EXPECT_EQ(test, sp_layout_row(&lay, 2), 0ull);
-			KUNIT_EXPECT_EQ(test, sp_layout_row(&lay, 3), (u64)row);
-			KUNIT_EXPECT_GE(test, lay.desc_off, 2 * row);
-			KUNIT_EXPECT_EQ(test, lay.desc_off % SP_UNIT, 0u);
+		for (d = 0; d < ARRAY_SIZE(depths); d++) {
+			sp_layout_lane(&lay, depths[d], 65536, chunks[c]);
+			KUNIT_EXPECT_EQ(test, lay.depth, depths[d]);
+			KUNIT_EXPECT_EQ(test, lay.window, 65536u);
+			KUNIT_EXPECT_GE(test, lay.ring_off,
+					depths[d] * (u32)sizeof(struct sp_desc));
+			KUNIT_EXPECT_LT(test, lay.ring_off,
+					depths[d] * (u32)sizeof(struct sp_desc) +
+					chunks[c]);
 			KUNIT_EXPECT_EQ(test, lay.ring_off % chunks[c], 0u);
-			for (i = 0; i < lanes[l]; i++) {
-				u64 desc = sp_layout_desc(&lay, i);
-				u64 ring = sp_layout_ring(&lay, i);
-
-				KUNIT_EXPECT_EQ(test, desc, lay.desc_off + i * 16384ull);
-				KUNIT_EXPECT_LE(test, desc + 16384, (u64)lay.ring_off);
-				KUNIT_EXPECT_EQ(test, ring, lay.ring_off + i * 65536ull);
-				KUNIT_EXPECT_LE(test, ring + 65536, lay.size);
-			}
+			KUNIT_EXPECT_EQ(test, lay.size, lay.ring_off + 65536ull);
 		}
+		sp_layout_rows(&lay, chunks[c]);
+		KUNIT_EXPECT_EQ(test, lay.depth, 0u);
+		KUNIT_EXPECT_EQ(test, lay.window, 0u);
+		KUNIT_EXPECT_GE(test, lay.size, 2ull * SP_ROW_MAX);
+		KUNIT_EXPECT_LT(test, lay.size, 2ull * SP_ROW_MAX + chunks[c]);
+		KUNIT_EXPECT_EQ(test, lay.size % chunks[c], 0ull);
+	}
+	/* A ring beyond 4 GiB of descriptors and bytes still counts right. */
+	sp_layout_lane(&lay, 1u << 20, 1u << 31, 4096);
+	KUNIT_EXPECT_EQ(test, lay.size, (1ull << 31) + (1ull << 24));
+}
+
+/* Two banks: a row is not written over by that of the next view. */
+static void sst_rows(struct kunit *test)
+{
+	u64 view;
+
+	for (view = 1; view < 6; view++) {
+		KUNIT_EXPECT_NE(test, sp_row_off(view), sp_row_off(view + 1));
+		KUNIT_EXPECT_EQ(test, sp_row_off(view), sp_row_off(view + 2));
+		KUNIT_EXPECT_LE(test, sp_row_off(view) + SP_ROW_MAX,
+				2ull * SP_ROW_MAX);
 	}
 }
 
 /* A row travels in one write, also that of the node with the most lanes. */
 static void sst_row_fits(struct kunit *test)
 {
-	struct sp_layout lay;
-
-	sp_layout_init(&lay, SP_MAX_NODE_LANES, 16, 4096, 4096);
-	KUNIT_EXPECT_LE(test, lay.row_bytes, SP_ROW_MAX);
+	KUNIT_EXPECT_LE(test, (SP_CELL_LANES + SP_MAX_NODE_LANES) *
+			(u32)sizeof(struct sp_cell), SP_ROW_MAX);
 }
 
 static void sst_cell(struct kunit *test)
@@ -129,6 +140,7 @@ static void sst_units(struct kunit *test)
 
 static struct kunit_case sp_sst_cases[] = {
 	KUNIT_CASE(sst_layout),
+	KUNIT_CASE(sst_rows),
 	KUNIT_CASE(sst_row_fits),
 	KUNIT_CASE(sst_cell),
 	KUNIT_CASE(sst_cell_tears),

@@ -142,7 +142,8 @@ class Cluster:
         self.smp = smp
         if module is None:
             module = all(os.path.exists(os.path.join(base.PROJECT, p)) for p in ('Kbuild', 'kmod'))
-        self.module = kernels.build_module(self.kernel) if module else None
+        # a path is one that was built already
+        self.module = kernels.build_module(self.kernel) if module is True else module or None
         self.modparam = modparam
         self.kunit = kunit
         if kunit and not self.kernel.kunit:
@@ -168,6 +169,7 @@ class Cluster:
         self.boot_time = None
         self._numbers = 0
         self._life = None
+        self._life_end = None
         self._switch = None
         self._switch_keeper = None
         self._switch_lock = threading.Lock()
@@ -204,9 +206,9 @@ class Cluster:
         try:
             self._prepare()
             self._boot()
-            self._wait_ready()
+            self._wait_ready(self.guests)
             if self.module:
-                self._insert_module()
+                self._insert_module(self.guests)
         except BaseException:
             self.close()
             raise
@@ -236,7 +238,8 @@ class Cluster:
             guests.make_initramfs(self.kernel, self.initramfs)
 
     def _boot(self):
-        life, self._life = os.pipe()
+        self._life_end, self._life = os.pipe()
+        life = self._life_end
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in self.guests]
         ports = [pair[0].fileno() for pair in pairs]
@@ -250,10 +253,11 @@ class Cluster:
             self._start_thread()
             for guest, (port, wire) in zip(self.guests, pairs):
                 port.close()
+                # its own end is for a guest in its place
+                guest.wire = wire.dup()
                 guests.boot(self, guest, wire, life)
                 self._watch(guest)
         finally:
-            os.close(life)
             its.close()
             for pair in pairs:
                 pair[0].close()
@@ -272,21 +276,21 @@ class Cluster:
     def _left(self):
         return max(0, self.end - time.monotonic())
 
-    def _wait_ready(self):
+    def _wait_ready(self, booted):
         bound = 60 if self.kernel.uml else 120
         with self.changed:
             self.changed.wait_for(
-                lambda: any(g.dead or g.failed for g in self.guests) or
-                all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self._left()))
-        for guest in self.guests:
+                lambda: any(g.dead or g.failed for g in booted) or
+                all(g.ready for g in booted), min(bound + 5 * self.nodes, self._left()))
+        for guest in booted:
             why = guest.failed or guest.dead or (None if guest.ready else 'no answer in time')
             if why:
                 tail = '\n'.join(guest.log_text().splitlines()[-25:])
                 raise Error(f'node {guest.rank} did not come up: {why}\n{tail}')
 
-    def _insert_module(self):
+    def _insert_module(self, booted):
         argv = ['insmod', self.module, *shlex.split(self.modparam)]
-        for p in [self.start(guest.rank, argv) for guest in self.guests]:
+        for p in [self.start(guest.rank, argv) for guest in booted]:
             if p.wait(min(60, self._left())):
                 tail = '\n'.join(self.guests[p.node].log_text().splitlines()[-25:])
                 raise Error(f'node {p.node}: insmod: {p.stderr.strip()}\n{tail}')
@@ -299,7 +303,9 @@ class Cluster:
                     shutil.copy(guest.log, self.keep)
         self._stop = True
         if self._thread:
-            self._wake.send(b'x')
+            # it may have ended by itself
+            with contextlib.suppress(OSError):
+                self._wake.send(b'x')
             self._thread.join(10)
             self._thread = None
         for guest in self.guests:
@@ -307,17 +313,19 @@ class Cluster:
                 guests.signal_pid(guest.pid, signal.SIGKILL)
         if self._life is not None:
             os.close(self._life)
-            self._life = None
+            os.close(self._life_end)
+            self._life = self._life_end = None
         for keeper in [g.keeper for g in self.guests] + [self._switch_keeper]:
             if keeper:
                 keeper.wait(20)
-        for sock in [self._switch, self._control, self._wake, *(g.channel for g in self.guests)]:
+        for sock in [self._switch, self._control, self._wake,
+                     *(g.channel for g in self.guests), *(g.wire for g in self.guests)]:
             if sock:
                 sock.close()
         self._switch = self._control = self._wake = None
         for guest in self.guests:
             guest.dead = guest.dead or 'the cluster was closed'
-            guest.channel = None
+            guest.channel = guest.wire = None
         if self.dir:
             base.remove_tree(self.dir)
             with contextlib.suppress(OSError):
@@ -372,6 +380,8 @@ class Cluster:
         p = guest.commands.get(number)
         if kind == guests.READY:
             guest.ready = True
+        elif kind == guests.TAKEN:
+            guest.took(int.from_bytes(payload, 'little'))
         elif kind == guests.FAILED:
             guest.failed = payload.decode(errors='replace')
         elif kind in (guests.STDOUT, guests.STDERR) and p:
@@ -381,7 +391,12 @@ class Cluster:
 
     def _bury(self, guest):
         guest.dead = 'killed' if guest.killed else 'its kernel ended'
+        if not guest.killed and guest.wire:
+            # so that the switch knows
+            guest.wire.close()
+            guest.wire = None
         guest.paused = False
+        guest.took(0)
         for p in guest.commands.values():
             if p.running:
                 p._end(lost=guest.dead)
@@ -489,9 +504,33 @@ class Cluster:
             return
         guest.killed = True
         guests.signal_pid(guest.pid, signal.SIGKILL)
+        self._tell_switch(f'port {node} gone=1')
         with self.changed:
             if not self.changed.wait_for(lambda: guest.dead, 20):
                 raise Timeout(f'node {node} did not end')
+
+    def restart(self, node):
+        """A node that was killed boots again; returns when it takes commands."""
+        old = self.guests[node]
+        if not old.dead or not old.killed or not old.wire:
+            raise Error(f'node {node} was not killed')
+        old.keeper.wait(20)
+        old.channel.close()
+        base.remove_tree(os.path.join(self.dir, f'node{node}'))
+        guest = guests.Guest(node)
+        guest.log = old.log
+        guest.wire, old.wire, old.channel = old.wire, None, None
+        # what was sent to the dead one
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                guest.wire.recv(16)
+        self.guests[node] = guest
+        guests.boot(self, guest, guest.wire.dup(), self._life_end)
+        self._tell_switch(f'port {node} gone=0')
+        self._watch(guest)
+        self._wait_ready([guest])
+        if self.module:
+            self._insert_module([guest])
 
     def pause(self, node):
         """Stop the guest (SIGSTOP); the others' frames to it are lost once its buffers are full."""

@@ -29,12 +29,65 @@ KNOWN = [
 ]
 
 
+# Reports of data races that are none of the module's although it has a part in them:
+# (pattern for the title, why)
+RACES = [
+]
+
+RULE = re.compile(r'={60,}$')
+ACCESS = re.compile(r'\b(read|write|read-write|assert no \w+)( \(\w+\))?( \(\w+, \w+\))? to 0x')
+FRAME = re.compile(r'\] +(\S+)\+0x[0-9a-f]+/0x[0-9a-f]+( \[(\w+)\])?')
+NEAR = 3                # frames from an access to who is answerable for it
+
+
+def ours(report):
+    """Is one of the two accesses the module's, or that of a helper which it called?
+
+    Strict rules find races all over the kernel, of which soft-RoCE has its own; what
+    counts is the first module on the stack, near the access.
+    """
+    if any(re.search(pattern, report[0]) for pattern, _ in RACES):
+        return False
+    depth, known = 0, False
+    for line in report:
+        if ACCESS.search(line):
+            depth, known = 0, False
+        match = FRAME.search(line)
+        if not match:
+            continue
+        depth += 1
+        if depth <= NEAR and not known and match[3]:
+            known = True
+            if match[3] == 'spindle':
+                return True
+        # what an interrupt came upon has no part in it
+        if match[1].startswith('asm_'):
+            known = True
+    return False
+
+
+def foreign_races(lines):
+    """The indices of lines of KCSAN's reports that do not concern the module."""
+    found, i = set(), 0
+    while i < len(lines):
+        if 'BUG: KCSAN: ' not in lines[i]:
+            i += 1
+            continue
+        end = next((j for j in range(i + 1, len(lines)) if RULE.search(lines[j])), len(lines))
+        if not ours(lines[i:end]):
+            found.update(range(i, end))
+        i = end
+    return found
+
+
 def find(lines, kernel, allow=(), kunit=False):
     """The complaining lines, as (index, line); allow has further (pattern, reason) pairs."""
     allowed = [re.compile(pattern) for kernels, pattern, _ in KNOWN if re.search(kernels, kernel)]
     allowed += [re.compile(pattern) for pattern, _ in allow]
-    found = []
+    found, foreign = [], foreign_races(lines)
     for i, line in enumerate(lines):
+        if i in foreign:
+            continue
         # the command line repeats whatever it was given
         if 'ommand line: ' in line or 'Unknown kernel command line' in line:
             continue
@@ -45,9 +98,9 @@ def find(lines, kernel, allow=(), kunit=False):
     return found
 
 
-def excerpt(lines, found, most=60):
+def excerpt(lines, found, most=160):
     """The complaints with what follows them, each line once, bounded."""
-    wanted = sorted({j for i, _ in found for j in range(max(0, i - 1), min(len(lines), i + 16))})
+    wanted = sorted({j for i, _ in found for j in range(max(0, i - 1), min(len(lines), i + 64))})
     text = [lines[i] for i in wanted[:most]]
     if len(wanted) > most:
         text.append(f'... and {len(wanted) - most} lines more')

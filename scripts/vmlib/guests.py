@@ -17,11 +17,15 @@ import time
 import urllib.parse
 
 from . import base
-from .base import Error, GuestDied, helper, read
+from .base import Error, GuestDied, Timeout, helper, read
 
 HEAD = struct.Struct('<III')            # length, command, type; see init.c
 START, SIGNAL = 1, 2
-READY, STDOUT, STDERR, EXIT, FAILED = 16, 17, 18, 19, 20
+READY, STDOUT, STDERR, EXIT, FAILED, TAKEN = 16, 17, 18, 19, 20, 21
+
+# UML's terminal stops for good when it is given more than 4 KiB that nobody has read yet
+WINDOW = 2048
+TAKE_SECONDS = 30                       # for what a guest that runs must have read by then
 
 MTU = 4300                              # for an RDMA MTU of 4096
 SOCKET_BUFFER = 1 << 20
@@ -59,6 +63,7 @@ class Guest:
         self.keeper = None
         self.pid = None
         self.channel = None
+        self.wire = None            # its end of the cable, kept for one that is booted in its place
         self.log = None
         self.ready = False
         self.failed = None          # why it did not get ready
@@ -68,15 +73,32 @@ class Guest:
         self.commands = {}
         self.buffer = bytearray()
         self.send_lock = threading.Lock()
+        self.unread = 0             # bytes sent that it has not read
+        self.read = threading.Condition()
 
     def send(self, kind, command, payload):
+        """Not to be called by the thread that listens: it may wait for the guest to read."""
+        data = HEAD.pack(len(payload), command, kind) + payload
         with self.send_lock:
-            if self.dead or self.channel is None:
-                raise GuestDied(f'node {self.rank} is gone ({self.dead})')
-            try:
-                self.channel.sendall(HEAD.pack(len(payload), command, kind) + payload)
-            except OSError as e:
-                raise GuestDied(f'node {self.rank} is gone ({e})') from e
+            for at in range(0, len(data), WINDOW // 2):
+                piece = data[at:at + WINDOW // 2]
+                with self.read:
+                    if not self.read.wait_for(
+                            lambda: self.dead or self.paused or self.unread < WINDOW // 2,
+                            TAKE_SECONDS):
+                        raise Timeout(f'node {self.rank} takes no commands')
+                    if self.dead or self.channel is None:
+                        raise GuestDied(f'node {self.rank} is gone ({self.dead})')
+                    self.unread += len(piece)
+                try:
+                    self.channel.sendall(piece)
+                except OSError as e:
+                    raise GuestDied(f'node {self.rank} is gone ({e})') from e
+
+    def took(self, count):
+        with self.read:
+            self.unread -= count
+            self.read.notify_all()
 
     def frames(self, data):
         """Take bytes from the channel; yield the whole frames."""

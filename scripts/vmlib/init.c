@@ -40,6 +40,7 @@ enum frame_type {
 	FRAME_STDERR = 18,
 	FRAME_EXIT = 19,	/* guest: u32 wait status */
 	FRAME_FAILED = 20,	/* guest: setup failed, the reason */
+	FRAME_TAKEN = 21,	/* guest: u32 bytes that were read from the channel */
 };
 
 struct frame_head {
@@ -705,6 +706,7 @@ static void serve(int sigfd)
 		if (pfd[0].revents) {
 			ssize_t n = read(channel, buf + have, sizeof(buf) - have);
 			struct frame_head head;
+			uint32_t taken = n;
 			size_t at = 0;
 
 			if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -712,6 +714,7 @@ static void serve(int sigfd)
 			if (n <= 0)
 				return;
 			have += n;
+			send_frame(FRAME_TAKEN, 0, &taken, sizeof(taken));
 			while (have - at >= sizeof(head)) {
 				memcpy(&head, buf + at, sizeof(head));
 				if (head.len > MAX_FRAME)

@@ -19,6 +19,7 @@ BUILT = {
     'uml': (['uml'], 'um', 'linux', 'linux'),
     'uml-debug': (['uml', 'uml-debug'], 'um', 'linux', 'linux'),
     'debug': (['debug'], 'x86', 'bzImage', 'arch/x86/boot/bzImage'),
+    'kcsan': (['debug', 'kcsan'], 'x86', 'bzImage', 'arch/x86/boot/bzImage'),
 }
 # name: the metapackages, and the kbuild package's prefix
 DEBIAN = {
@@ -53,6 +54,12 @@ class Kernel:
     @property
     def kunit(self):
         return self.name in BUILT
+
+    @property
+    def kcov(self):
+        """Can a module be built so that it says where it passes?"""
+        config = os.path.join(self.kdir, '.config')
+        return os.path.exists(config) and '\nCONFIG_KCOV=y\n' in base.read(config)
 
     def make_args(self):
         return ['ARCH=um'] if self.uml else []
@@ -306,13 +313,16 @@ def unpack_vmlinux(bzimage, vmlinux):
         f.write(elf)
 
 
-def build_module(kernel, kunit=None):
-    """Build spindle.ko for the kernel in build/NAME; the path of it."""
+def build_module(kernel, kunit=None, kcov=False):
+    """Build spindle.ko for the kernel in build/NAME; the path of it.
+
+    With kcov, which the kernel must have, in build/NAME-kcov, and it says where it passes.
+    """
     if kunit is None:
         kunit = kernel.kunit
     elif kunit and not kernel.kunit:
         raise Error(f'kernel {kernel.name} has no KUnit')
-    where = os.path.join(base.PROJECT, 'build', kernel.name)
+    where = os.path.join(base.PROJECT, 'build', kernel.name + ('-kcov' if kcov else ''))
     with locked(where + '.lock', f'the module for {kernel.name}'):
         changed = copy_tree(kernel, where)
         result = os.path.join(where, 'spindle.ko')
@@ -326,7 +336,8 @@ def build_module(kernel, kunit=None):
         if os.path.exists(stamp):
             os.unlink(stamp)
         logged(['make', jobs(), '-C', kernel.kdir, f'M={where}', *kernel.make_args(),
-                *(['CONFIG_SPINDLE_KUNIT=y'] if kunit else []), 'modules'], log,
+                *(['CONFIG_SPINDLE_KUNIT=y'] if kunit else []),
+                *(['KCOV_INSTRUMENT=y'] if kcov else []), 'modules'], log,
                f'building the module for {kernel.name}')
         warnings = [line for line in base.read(log).splitlines() if 'warning:' in line.lower()]
         if warnings:

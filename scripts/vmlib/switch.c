@@ -10,7 +10,8 @@
  *   link A B KEY=VALUE...	what frames from A to B meet: cut=0|1,
  *				rate=BITS/S (0: any), delay=NS, loss=PPM
  *   port A KEY=VALUE...	A's own cable: rate=BITS/S in each direction,
- *				stalled=0|1 (the guest is known not to read)
+ *				stalled=0|1 (the guest is known not to read),
+ *				gone=0|1 (there is no guest: nothing is kept for it)
  *   stats			frames, bytes and drops for each pair
  *
  * and one line of answer to each. It ends when CONTROL does.
@@ -75,6 +76,7 @@ struct wire {
 struct port {
 	int fd;
 	bool open, reading, writable, stalled;
+	bool paused, gone;		/* by command */
 	uint64_t rate;
 	uint64_t out_busy, in_busy;	/* the cable, from and to the node */
 	uint64_t blocked_since;
@@ -190,7 +192,7 @@ static void enqueue(int src, int dst, struct frame *f, uint64_t at, uint64_t now
 	struct wire *w = &wires[src][dst];
 	struct held h = { .frame = f };
 
-	if (!ports[dst].open || w->cut) {
+	if (!ports[dst].open || ports[dst].gone || w->cut) {
 		w->dropped++;
 		return;
 	}
@@ -199,7 +201,7 @@ static void enqueue(int src, int dst, struct frame *f, uint64_t at, uint64_t now
 		return;
 	}
 	if (wire_held(w) >= QUEUE_FLYING ||
-	    (ports[dst].stalled && wire_held(w) >= QUEUE_READY)) {
+	    ((ports[dst].stalled || ports[dst].paused) && wire_held(w) >= QUEUE_READY)) {
 		w->dropped++;
 		return;
 	}
@@ -277,7 +279,7 @@ static bool may_read(int src, uint64_t now, uint64_t *when)
 			return false;
 		}
 		/* the oldest QUEUE_READY frames all due: dst is slower than src */
-		if (!ports[dst].stalled && wire_held(w) >= QUEUE_READY &&
+		if (!ports[dst].stalled && !ports[dst].paused && wire_held(w) >= QUEUE_READY &&
 		    w->ring[(w->head + QUEUE_READY - 1) & (w->size - 1)].due <= now)
 			return false;
 	}
@@ -486,6 +488,11 @@ static void command(char *line)
 			ports[a].rate = val;
 		} else if (!strcmp(arg, "stalled")) {
 			ports[a].stalled = val;
+			ports[a].paused = val;
+		} else if (!strcmp(arg, "gone")) {
+			ports[a].gone = val;
+			for (b = 0; val && b < nr_ports; b++)
+				wire_flush(b, a);
 		} else {
 			return answer("error: no such key\n");
 		}

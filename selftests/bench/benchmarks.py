@@ -5,8 +5,11 @@ Figures are those of the Spindle paper (Jha, Rosa, Birman: Spindle: Techniques f
 Optimizing Atomic Multicast on RDMA, 2021), section 4.
 """
 
+from failover import failover
 from lab import (KB, Error, Result, alternate, counted, mb, median, median_cpu_rate,
                  median_rate, per_message, rate, say, spread)
+from rdmc import rdmc, rdmc_blocks, rdmc_overlap
+from rdmc_sim import rdmc_sim
 
 # what the paper adds one after the other: figures 5, 11 and 12
 STEPS = {
@@ -563,6 +566,8 @@ def latency_loaded(lab, res):
         '': [(name, round(mid[name, 'own_us'] / 1000, 2)) for name in runs]}, True))
 
 
-ALL = {f.__name__: f for f in (ratio, idle, active, delay, copy, ops, share, latency)}
+ALL = {f.__name__.replace('_', '-'): f
+       for f in (ratio, idle, active, delay, copy, ops, share, latency, failover, rdmc, rdmc_blocks,
+                 rdmc_overlap, rdmc_sim)}
 
 __all__ = ['ALL', 'Error']

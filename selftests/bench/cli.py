@@ -44,7 +44,8 @@ def one(args, name):
     began = time.monotonic()
     lab = labs.Lab(args.kernel, args.quick, args.mode, args.rounds)
     res = benchmarks.ALL[name](lab)
-    res.keys['kernel'] = args.kernel
+    if lab.boots:
+        res.keys['kernel'] = args.kernel
     res.keys['seconds'] = round(time.monotonic() - began)
     for title, columns, rows in res.tables:
         print(f'\n{title}\n' if title else '')

@@ -17,6 +17,9 @@ from vmlib import Cluster, Error
 
 PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
 RAW = os.path.join(PROJECT, 'build', 'bench', 'raw_verbs')
+OBJECTS = os.path.join(PROJECT, 'build', 'bench', 'objects')
+TCP = os.path.join(PROJECT, 'build', 'bench', 'tcp_fan')
+MPI = os.path.join(PROJECT, 'build', 'bench', 'mpi_bcast')
 MTU_PAYLOAD = 4096
 KB = 1024
 RUN_SECONDS = 240               # bound of one run of spindle-perf
@@ -108,8 +111,10 @@ class Lab:
     @contextlib.contextmanager
     def guests(self, nodes=1, addrs=1, mem='1536M', module=True, **kwargs):
         kwargs.setdefault('timeout', 3600)
+        # sixteen busy nodes on one processor keep each other waiting; none of them is dead
+        modparam = f'suspect_ms=20000 {kwargs.pop("modparam", "")}'
         with Cluster(kernel=self.kernel, nodes=nodes, addrs=addrs, mem=mem, module=module,
-                     **kwargs) as cluster:
+                     modparam=modparam, **kwargs) as cluster:
             self.boots.append({'guests': nodes, 'addresses': addrs, 'memory': mem})
             yield cluster
 
@@ -144,6 +149,7 @@ class Lab:
         marks = Marks(cluster.guests[node].pid)
         process = cluster.start(node, argv, on_line=marks.hear)
         process.marks = marks
+        process.kernel_log = lambda: cluster.log(node)
         return process
 
     def perf_across(self, cluster, **options):
@@ -160,7 +166,9 @@ class Lab:
         for p in processes:
             status = p.wait(RUN_SECONDS + 30)
             if status:
-                raise Error(f'spindle-perf {options}: status {status}\n{p.stdout}{p.stderr}')
+                said = [line for line in p.kernel_log().splitlines() if 'spindle' in line][-12:]
+                raise Error('\n'.join([f'spindle-perf {options}: status {status}',
+                                       p.stdout + p.stderr, *said]))
             found.append({**json.loads(p.stdout), 'cpu_seconds': p.marks.seconds})
         for run in found:
             for phase in ('forming', 'warming', 'ending'):
@@ -220,7 +228,9 @@ class Lab:
         return size * (counts[1] - counts[0]) / longer if longer > 0.5 else float('nan')
 
     def environment(self):
-        """What a figure depends on, without naming the machine."""
+        """What a figure depends on, without naming the machine; of a simulation nothing."""
+        if not self.boots:
+            return {}
         return {
             'kernel': self.kernel,
             'boots': [b for i, b in enumerate(self.boots) if b not in self.boots[:i]],

@@ -24,6 +24,8 @@ def heading(text, mark):
 
 
 def environment_text(env):
+    if not env:
+        return 'A simulation: the figures are the same on every host.'
     boots = '; '.join(f'{b["guests"]} guest{"s" * (b["guests"] > 1)} with {b["addresses"]} '
                       f'address{"es" * (b["addresses"] > 1)} and {b["memory"]} each'
                       for b in env['boots'])
@@ -57,6 +59,25 @@ def as_json(res, env, command, runs):
             'runs': runs}
 
 
+def histogram(ax, title, x, y, series, logarithmic):
+    """How often each value was found; the points have no y."""
+    values = [point[0] for points in series.values() for point in points]
+    low, high, bins = min(values), max(values), 40
+    if logarithmic:
+        low = max(low, high / 1e6)
+        edges = [low * (high / low) ** (i / bins) for i in range(bins + 1)]
+        ax.set_xscale('log')
+    else:
+        edges = [low + (high - low) * i / bins for i in range(bins + 1)]
+    for label, points in series.items():
+        ax.hist([point[0] for point in points], bins=edges, histtype='step', label=label)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.set_title(title)
+    ax.grid(alpha=0.3)
+    ax.legend()
+
+
 def plot(res, path):
     """All plots of a result side by side."""
     try:
@@ -71,6 +92,9 @@ def plot(res, path):
     fig, axes = pyplot.subplots(1, len(res.plots), figsize=(6.5 * len(res.plots), 4.2),
                                 squeeze=False)
     for ax, (title, x, y, series, logarithmic) in zip(axes[0], res.plots):
+        if any(point[1] is None for points in series.values() for point in points):
+            histogram(ax, title, x, y, series, logarithmic)
+            continue
         bars = any(isinstance(point[0], str) for points in series.values() for point in points)
         for label, points in series.items():
             xs, ys = zip(*points)

@@ -10,10 +10,12 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, '..', 'views')]
 
 # pylint: disable=wrong-import-position,redefined-outer-name
+import drive
 import lab as labs
+import rdmc
 import report
 from vmlib import Cluster
 
@@ -42,7 +44,9 @@ def test_help_names_the_options_of_the_manual():
 
 @pytest.mark.parametrize('args', [
     [], ['-A', '10.0.0.300'], ['-A', '10.0.0.1', '-n', '0'], ['-A', '10.0.0.1', '-n', 'x'],
-    ['-A', '10.0.0.1', '-s', '9M'], ['-A', '10.0.0.1', '-n', '5', '-D', '5'],
+    ['-A', '10.0.0.1', '-s', '65M'], ['-A', '10.0.0.1', '-s', '2M', '--max-object', '1M'],
+    ['-A', '10.0.0.1', '--algorithm', 'best'], ['-A', '10.0.0.1', '--explain=1,x'],
+    ['-A', '10.0.0.1', '-s', '1M', '--batch', '2'], ['-A', '10.0.0.1', '-n', '5', '-D', '5'],
     ['-A', '10.0.0.1', '--mode', 'other'], ['-A', '10.0.0.1', '--senders', '2'],
     ['-A', '10.0.0.1,10.0.0.2', '--members', '1'], ['-A', '10.0.0.1', 'word'],
     ['-A', '10.0.0.1', '--mode', 'copy', '--memcpy'],
@@ -111,6 +115,44 @@ def test_ways(guest, args):
         assert run['options']['optimise'] == args[1]
 
 
+@pytest.mark.parametrize('args', [
+    ['-s', '300k'], ['-s', '1M', '--block', '16k', '--algorithm', 'chain'],
+    ['-s', '100', '--object'], ['-s', '40000', '--max-msg', '10k', '--racks', '2'],
+    ['-s', '2M', '--max-object', '2M', '--senders', 'one', '--algorithm', 'tree'],
+], ids=' '.join)
+@pytest.mark.parametrize('mode', ['copy', 'mapped'])
+def test_objects(guest, mode, args):
+    run = perf_json(guest, '--mode', mode, '-n', '10', '--warmup', '2', *args)
+    assert run['options']['object']
+    senders = run['options']['senders']
+    assert run['messages'] == 10 * senders
+    assert run['bytes'] == 10 * senders * run['options']['size']
+    assert run['groups'][0]['messages_by_rank'] == [12] * senders
+
+
+@pytest.mark.parametrize('mode', ['copy', 'mapped'])
+def test_how_messages_would_be_sent(guest, mode):
+    asked = ['--mode', mode, '--explain=100,16k,16385,1M,64M']
+    rows = json.loads(perf(guest, '--json', *asked).stdout)
+    assert [r['size'] for r in rows] == [100, 16384, 16385, 1 << 20, 64 << 20]
+    assert [r.get('transport') for r in rows] == ['SMC', 'SMC', 'RDMC', 'RDMC', None]
+    assert rows[4]['error'] == 'Message too long'
+    mib = rows[3]
+    assert mib['algorithm'] == 'pipeline' and mib['nodes'] == 4 and mib['racks'] == 1
+    assert mib['block'] * mib['blocks'] == 1 << 20
+    assert mib['steps'] == mib['blocks'] + 2 - 1
+    said = perf(guest, *asked).stdout
+    assert re.search(r'^4 nodes in 1 racks$', said, re.M)
+    assert re.search(rf'^ +1048576  RDMC  pipeline +{mib["block"]} +{mib["blocks"]} +'
+                     rf'{mib["steps"]}  {mib["why"]}$', said, re.M)
+    rows = json.loads(perf(guest, '--json', '--explain=1M', '--algorithm', 'chain', '--block',
+                           '64k', '--racks', '2').stdout)
+    assert rows[0]['algorithm'] == 'chain' and rows[0]['block'] == 65536
+    assert rows[0]['racks'] == 2 and rows[0]['why'] == 'the group was made so'
+    rows = json.loads(perf(guest, '--json', '--explain=10', '--object').stdout)
+    assert rows[0]['transport'] == 'RDMC'
+
+
 def test_duration_and_text(guest):
     said = perf(guest, '-D', '0.5', '--stats', '--mode', 'copy').stdout
     assert 'BW peak[MiB/sec]' in said and 'MsgRate[Mpps]' in said
@@ -161,6 +203,36 @@ def test_several_guests():
         assert lab.raw_latency(c, 0, 1, 16, 20, 'poll')['p50'] > 0
 
 
+def test_objects_between_guests():
+    drive.build()
+    lab = labs.Lab(KERNEL, True, 'mapped')
+    with lab.guests(nodes=3, mem='384M', modparam=rdmc.PARAMETERS) as c:
+        t = rdmc.Throttled(lab, c, 200)
+        sends = [(0, 'pipeline', 300000), (1, 'chain', 500001), (0, 'tree', 1)]
+        first, second = t.objects([{'nodes': [0, 1, 2]}, {'nodes': [2, 0], 'block': 65536}], sends)
+        assert [s.len for s in first] == [300000, 1] and [s.len for s in second] == [500001]
+        for s in [*first, *second]:
+            nodes = [0, 1, 2] if s in first else [0, 2]
+            assert sorted(s.read) == sorted(s.moved) == nodes
+            assert s.call < s.sent < max(s.read.values()) and s.seconds > 0 and s.skew >= 0
+            for i in nodes:
+                assert s.moved[i]['begun'] <= s.moved[i]['here'] <= s.read[i]
+        assert second[0].moved[0]['blocks'] == 8
+        assert all(seconds > 0 for seconds in t.tcp([0, 1, 2], 300000, 2))
+        assert t.writes(1000000) > 0
+
+
+def test_steps_of_times():
+    sent = rdmc.Sent()
+    sent.len, sent.call = 400, 0
+    sent.moved = {0: {'begun': 1, 'first': 2, 'here': 1, 'sent': 9, 'blocks': 4},
+                  1: {'begun': 2, 'first': 4, 'here': 12, 'sent': None, 'blocks': 4}}
+    sent.there, sent.read = {0: 13, 1: 14}, {0: 14, 1: 17}
+    took = rdmc.times(sent, 8e-9)
+    assert [round(1e9 * took[k]) for k in rdmc.PARTS] == [1, 1, 2, 6, 2, 2, 3]
+    assert sum(took[k] for k in rdmc.PARTS) == pytest.approx(sent.seconds)
+
+
 def test_a_table():
     lines = report.rst_table(['', 'b'], [['x', 1], ['', 22]]).splitlines()
     assert lines[1] == '\\   b' and lines[4] == '\\   22' and lines[0] == lines[-1] == '==  =='
@@ -169,6 +241,11 @@ def test_a_table():
 KEYS = {
     'ops': ['writes_per_msg', 'writes_ratio'],
     'latency': ['stable_rtts'],
+    'rdmc': ['vs_unicast', 'vs_best', 'vs_mpi', 'vs_tcp', 'overhead_pct', 'skew_blocks'],
+    'rdmc-blocks': ['chosen_pct', 'best_mbit'],
+    'rdmc-overlap': ['overlap_pct', 'writes_vs_tree', 'writes_vs_sequential'],
+    'rdmc-sim': ['sim512', 'sim512_quiet', 'slow_link_pct', 'hybrid_gain4'],
+    'failover': ['program_ms', 'guest_ms', 'leader_ms', 'cut_ms', 'protocol_rtts'],
 }
 
 
@@ -188,6 +265,14 @@ def test_benchmark(name, tmp_path):
     assert {k: str(v) for k, v in written['keys'].items()} == keys and written['runs']
     page = (tmp_path / f'{name}.rst').read_text()
     assert last in page and f'scripts/bench {name} --quick' in page
+    if name == 'rdmc':
+        # where links are the limit, and the host is not that slow
+        assert float(keys['vs_tcp']) < 1 and float(keys['vs_unicast']) < 3
+    if name == 'rdmc-sim':
+        # nothing here depends on the host
+        assert float(keys['sim512']) <= 4 and float(keys['sim512_quiet']) < 1.2
+        assert abs(float(keys['delay_cost']) - 1) < 0.01
+        assert float(keys['slow_link_pct']) >= 85
     if name == 'ops':
         # what no emulator distorts: batches save writes, and an idle group costs none
         assert float(keys['writes_ratio']) > 2 and keys['idle_group_work'] == '0'

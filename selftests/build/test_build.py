@@ -105,8 +105,10 @@ def test_install_and_uninstall(tree, tmp_path):
 def test_install_tools(tree, tmp_path):
     dest = str(tmp_path / 'dest')
     make('install_tools', f'DESTDIR={dest}')
-    assert files(dest) == ['usr/bin/spindle-perf', 'usr/share/man/man1/spindle-perf.1']
+    assert files(dest) == ['usr/bin/spindle-cp', 'usr/bin/spindle-perf',
+                           'usr/share/man/man1/spindle-cp.1', 'usr/share/man/man1/spindle-perf.1']
     assert '--latency' in run(os.path.join(dest, 'usr/bin/spindle-perf'), '--help')
+    assert '--skip-same' in run(os.path.join(dest, 'usr/bin/spindle-cp'), '--help')
     make('uninstall_tools', f'DESTDIR={dest}')
     assert not files(dest)
 
@@ -132,7 +134,7 @@ def test_no_headers(kdir):
     assert ('scripts/setup' if not kdir else '/nonexistent') in said
 
 
-@pytest.mark.parametrize('part', ['socket', 'userlib', 'sim'])
+@pytest.mark.parametrize('part', ['socket', 'userlib', 'cp', 'sim'])
 def test_programs_without_warnings(part, tmp_path):
     variable = 'O' if part == 'sim' else 'OUT'
     said = run('make', '-j2', '-C', os.path.join(PROJECT, 'selftests', part),

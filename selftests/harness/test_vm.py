@@ -249,6 +249,41 @@ def test_a_killed_node_is_gone_and_the_others_go_on():
     assert not os.path.exists(os.path.join(runs_dir(), run_id))
 
 
+def test_many_commands_at_once(pair):
+    started = [pair.start(0, ['sleep', '0.5'], env={'LONG': 'x' * 3000}) for _ in range(40)]
+    for p in started:
+        p.signal(signal.SIGCONT)
+    assert pair.run(0, 'echo hello', timeout=20).stdout == 'hello\n'
+    assert [p.wait(20) for p in started] == [0] * 40
+
+
+def test_a_killed_node_boots_again():
+    with Cluster(kernel='uml', nodes=3, module=False) as c:
+        with pytest.raises(Error, match='was not killed'):
+            c.restart(1)
+        for _ in range(2):
+            c.run(1, 'echo before > /tmp/mark', check=True)
+            c.kill(1)
+            # what the dead one is sent is lost at once and holds nobody
+            assert not ping(c, 0, 1, seconds=0.2)
+            assert ping(c, 0, 2)
+            c.restart(1)
+            assert ping(c, 0, 1) and ping(c, 1, 2)
+            assert c.run(1, 'cat /tmp/mark').status
+        assert c.log(1).count('Linux version') == 3
+
+
+def test_a_paused_node_holds_nobody():
+    with Cluster(kernel='uml', nodes=3, module=False) as c:
+        c.pause(1)
+        flood = c.start(0, 'ping -q -f -c 3000 -s 4000 10.77.0.2')
+        _, times = round_trips(c, 2, 0, 30)
+        assert len(times) == 30 and max(times) < 200, times
+        flood.signal(signal.SIGKILL)
+        c.resume(1)
+        until(lambda: ping(c, 0, 1))
+
+
 def test_many_addresses_are_many_nodes_in_one_kernel():
     with Cluster(kernel='uml', addrs=20, module=False) as c:
         env = c.env(0)

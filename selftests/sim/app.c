@@ -108,12 +108,13 @@ static void app_commit(struct sim *s, u32 lane, u32 len, u32 flags)
 	sent->len = len;
 	sent->flags = flags;
 	sent->seq = sp_seq(tx->now.round, s->nlanes, lane);
+	sent->here = 1u << n->id;
 	sim_trace(s, "lane %u commits #%u len %u flags %u seq %lld", lane,
 		  p->nsent - 1, len, flags, (long long)sent->seq);
 	net_overwritten(s, n, (u8 *)&tx->desc[tx->now.count & (tx->depth - 1)],
 			sizeof(*tx->desc));
 	sp_tx_commit(tx, len, flags);
-	s->messages += !flags;
+	s->messages += !(flags & SP_DESC_FIN);
 	node_local(n);
 }
 
@@ -129,12 +130,18 @@ static bool app_claim(struct sim *s, u32 lane, u32 len)
 	u32 i;
 	int ret;
 
-	ret = sp_tx_space(&n->tx[p->own], len, &off);
-	if (ret == -EAGAIN)
+	if (p->claim_flags & SP_DESC_OBJECT)
+		ret = objects_space(s, p);
+	else
+		ret = sp_tx_space(&n->tx[p->own], len, &off);
+	if (ret == -EAGAIN ||
+	    (ret == -EPIPE && s->hostile && p->node == s->villain))
 		return false;
 	if (ret)
 		sim_violation(s, "lane %u cannot send %u bytes: %d", lane, len, ret);
-	ring = n->slab[p->node] + sp_layout_ring(&n->lay, p->own);
+	if (p->claim_flags & SP_DESC_OBJECT)
+		return true;
+	ring = n->slab[lane] + s->lay.ring_off;
 	first = min(len, s->window - (u32)off);
 	net_overwritten(s, n, ring + off, first);
 	net_overwritten(s, n, ring, len - first);
@@ -182,7 +189,8 @@ void app_send(struct sim *s, u32 lane)
 		return;
 	}
 	if (!p->claimed) {
-		p->claim_len = rng_below(&s->rng, p->max_len + 1);
+		if (!objects_next(s, p))
+			p->claim_len = rng_below(&s->rng, p->max_len + 1);
 		p->claimed = true;
 		p->blocked = true;
 	}
@@ -198,7 +206,7 @@ void app_send(struct sim *s, u32 lane)
 		}
 	}
 	p->claimed = false;
-	app_commit(s, lane, p->claim_len, 0);
+	app_commit(s, lane, p->claim_len, p->claim_flags);
 	app_schedule(s, lane, app_gap(s, p));
 }
 
@@ -223,33 +231,66 @@ static void app_read_later(struct sim *s, struct node *n, u32 i)
 		  n->id * SIM_MAX_READERS + i);
 }
 
+/*
+ * The end of a lane, where there is no order among nodes: every node has all that
+ * was sent. Whoever lies may say that it has.
+ */
+static void app_ended(struct sim *s, struct node *n, s64 seq)
+{
+	u32 i;
+
+	for (i = 0; i < s->nnodes; i++)
+		if (s->nodes[i].seen[i].received < seq &&
+		    !(s->hostile && i == s->villain))
+			sim_violation(s, "node %u delivers the end at seq %lld, node %u is at %lld",
+				      n->id, (long long)seq, i,
+				      (long long)s->nodes[i].seen[i].received);
+}
+
 /* One message as it enters the log of a node. */
 static void app_record(struct sim *s, struct node *n, const struct sp_log *log)
 {
+	u32 lane = log->lane & SP_LOG_SLOT;
+	u32 flags = log->flags;
+	bool object = flags & SP_DESC_OBJECT;
 	u64 k = n->recorded;
 	const struct sent *sent;
 	struct plan *p;
 	struct delivered *d;
 
-	if (log->lane >= s->nlanes || log->len > s->max_len ||
-	    log->pos >= s->window >> SP_UNIT_SHIFT) {
+	/* Who lies may be the only one to believe it. */
+	if (s->hostile && n->id == s->villain && lane < s->nlanes &&
+	    s->plans[lane].node == n->id)
+		return;
+	if (lane >= s->nlanes ||
+	    log->len > (object ? s->max_object : s->max_len) ||
+	    (!object && log->pos >= s->window >> SP_UNIT_SHIFT)) {
 		sim_violation(s, "node %u delivers lane %u pos %u len %u",
-			      n->id, log->lane, log->pos, log->len);
+			      n->id, lane, log->pos, log->len);
 		return;
 	}
-	p = &s->plans[log->lane];
+	p = &s->plans[lane];
+	if (object && (!log->len || (flags & SP_DESC_FIN) ||
+		       sp_desc_kind(flags) > SP_SCHEDULE_HYBRID))
+		sim_violation(s, "node %u delivers an object of lane %u with len %u flags %#x",
+			      n->id, lane, log->len, flags);
 	if (s->hostile && p->node == s->villain)
 		return;
-	sent = &p->sent[n->next[log->lane]];
-	if (n->next[log->lane] >= p->nsent || log->seq != sent->seq ||
-	    log->len != sent->len || log->flags != sent->flags) {
+	sent = &p->sent[n->next[lane]];
+	if (n->next[lane] >= p->nsent || log->seq != sent->seq ||
+	    log->len != sent->len || flags != sent->flags ||
+	    log->lane >> SP_LOG_MEMBER_SHIFT != lane) {
 		sim_violation(s, "node %u delivers lane %u #%u seq %lld len %u, sent were %u, this one seq %lld len %u",
-			      n->id, log->lane, n->next[log->lane],
+			      n->id, lane, n->next[lane],
 			      (long long)log->seq, log->len, p->nsent,
 			      (long long)sent->seq, sent->len);
 		return;
 	}
-	n->next[log->lane]++;
+	if (flags & SP_DESC_FIN)
+		app_ended(s, n, log->seq);
+	if (object)
+		objects_delivered(n, lane, log, s->base_count + n->next[lane]);
+	n->next[lane]++;
 	if (s->hostile)
 		return;
 	d = &s->story[k];
@@ -259,14 +300,14 @@ static void app_record(struct sim *s, struct node *n, const struct sp_log *log)
 				      n->id, (long long)log->seq,
 				      (long long)s->story[k - 1].seq);
 		d->seq = log->seq;
-		d->lane = log->lane;
+		d->lane = lane;
 		d->len = log->len;
-		d->flags = log->flags;
+		d->flags = flags;
 		s->nstory++;
-	} else if (d->seq != log->seq || d->lane != log->lane ||
-		   d->len != log->len || d->flags != log->flags) {
+	} else if (d->seq != log->seq || d->lane != lane ||
+		   d->len != log->len || d->flags != flags) {
 		sim_violation(s, "node %u delivers seq %lld lane %u as message %llu, others seq %lld lane %u",
-			      n->id, (long long)log->seq, log->lane,
+			      n->id, (long long)log->seq, lane,
 			      (unsigned long long)k, (long long)d->seq, d->lane);
 	}
 }
@@ -287,20 +328,23 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 {
 	const struct sp_order *o = &n->core.order;
 	const struct sp_log *log = &o->log[k & (o->log_size - 1)];
-	const struct sp_lane *lane = &o->lanes[log->lane];
-	const struct plan *p = &s->plans[log->lane];
-	const u8 *ring = n->slab[lane->node] +
-		sp_layout_ring(&n->peers[lane->node].lay, lane->lane);
+	u32 lane = log->lane & SP_LOG_SLOT;
+	const struct plan *p = &s->plans[lane];
+	const u8 *ring = n->slab[lane] + s->lay.ring_off;
 	u32 start = log->pos << SP_UNIT_SHIFT;
 	u64 key;
 	u32 i;
 
+	if (log->flags & SP_DESC_OBJECT) {
+		objects_verify(n, lane, log);
+		goto story;
+	}
 	/* Read all of it, also what a hostile node sent. */
 	key = 0;
 	for (i = 0; i < p->nsent && p->sent[i].seq != log->seq; i++)
 		;
 	if (i < p->nsent)
-		key = app_key(log->lane, i);
+		key = app_key(lane, i);
 	for (i = 0; i < log->len; i++) {
 		u8 byte = ring[(start + i) & (s->window - 1)];
 
@@ -309,9 +353,10 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 		    (s->hostile && (p->node == s->villain || n->id == s->villain)))
 			continue;
 		sim_violation(s, "node %u reads seq %lld of lane %u: byte %u of %u is not what was sent",
-			      n->id, (long long)log->seq, log->lane, i, log->len);
+			      n->id, (long long)log->seq, lane, i, log->len);
 		return;
 	}
+story:
 	if (!s->hostile && log->seq != s->story[k].seq)
 		sim_violation(s, "node %u: entry %llu of the log was overwritten",
 			      n->id, (unsigned long long)k);

@@ -45,7 +45,7 @@ static void hostile_cell(struct sim *s, struct sp_cell *cell)
 		cell->check = sp_mix(cell->value, s->epoch);
 }
 
-static void hostile_desc(struct sim *s, struct sp_desc *d)
+static void hostile_field(struct sim *s, struct sp_desc *d)
 {
 	u32 *field[] = { &d->index, &d->len, &d->pos, &d->flags };
 	u32 i = rng_below(&s->rng, 4);
@@ -54,6 +54,41 @@ static void hostile_desc(struct sim *s, struct sp_desc *d)
 	/* A message that the ring could hold, and a receiver's buffer not. */
 	if (rng_chance(&s->rng, 200))
 		d->len = rng_range(&s->rng, s->max_len, s->window + 1);
+}
+
+/* An object that nobody may send, or one where there is none. */
+void hostile_object(struct sim *s, u32 *len, u32 *flags)
+{
+	struct rng *r = &s->object_rng;
+
+	*flags = SP_DESC_OBJECT |
+		rng_below(r, SP_SCHEDULE_HYBRID + 1) << SP_DESC_KIND_SHIFT;
+	switch (rng_below(r, 5)) {
+	case 0:
+		*len = 0;
+		break;
+	case 1:
+		*len = s->max_object + rng_range(r, 1, s->max_object + 1);
+		break;
+	case 2:
+		*flags |= SP_DESC_KIND_MASK << SP_DESC_KIND_SHIFT;
+		break;
+	case 3:
+		*flags |= SP_DESC_FIN;
+		break;
+	default:
+		/* Good by itself, and one too many before long. */
+		*len = rng_chance(r, 500) ? 1 : s->max_object;
+	}
+}
+
+static void hostile_desc(struct sim *s, struct sp_desc *d)
+{
+	if (rng_chance(&s->object_rng, s->max_object ? 500 : 100)) {
+		hostile_object(s, &d->len, &d->flags);
+		return;
+	}
+	hostile_field(s, d);
 }
 
 /* A packet of the hostile node, about to leave. */
@@ -74,19 +109,19 @@ void hostile_attack(struct sim *s)
 {
 	u32 victim = rng_below(&s->rng, s->nnodes);
 	struct node *n = &s->nodes[victim];
-	const struct sp_layout *lay = &n->peers[s->villain].lay;
-	u8 *slab = n->slab[s->villain];
+	const struct sp_peer *p = &n->peers[s->villain];
 	u32 i;
 
 	if (victim != s->villain) {
-		struct sp_cell *row = (struct sp_cell *)(slab + sp_layout_row(lay, 1));
+		struct sp_cell *row = (struct sp_cell *)
+			(n->rows[s->villain] + sp_row_off(1));
 
-		i = rng_below(&s->rng, SP_CELL_LANES + lay->lanes);
+		i = rng_below(&s->rng, SP_CELL_LANES + p->nlanes);
 		hostile_cell(s, &row[i]);
-		if (lay->lanes) {
-			u32 lane = rng_below(&s->rng, lay->lanes);
+		if (p->nlanes) {
+			u32 nr = rng_below(&s->rng, p->nlanes);
 			struct sp_desc *ring = (struct sp_desc *)
-				(slab + sp_layout_desc(lay, lane));
+				n->slab[p->lanes[nr]];
 
 			for (i = rng_below(&s->rng, 4); i; i--)
 				hostile_desc(s, &ring[rng_below(&s->rng, s->depth)]);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "live.h"
 
 static const char * const doorbell_names[SIM_DOORBELLS] = {
 	[SIM_POLLED] = "polled",
@@ -14,13 +14,23 @@ static const char * const doorbell_names[SIM_DOORBELLS] = {
 	[SIM_MIXED] = "mixed",
 };
 
+#define AGREEMENTS	20	/* that a seed makes */
+
 struct args {
 	u64 from;
 	u64 seeds;
-	int doorbell;		/* -1: all */
+	int doorbell;		/* -1: all; of live runs, one after the other */
+	bool fixed;
+	bool live;
+	bool agree;
+	bool brief;
+	u32 drop;
+	u32 nodes;
+	u32 each;
 	int jobs;
 	bool trace;
 	bool first;		/* stop at the first violation */
+	bool schedules;		/* instead of seeds */
 };
 
 static void usage(FILE *to)
@@ -29,12 +39,18 @@ static void usage(FILE *to)
 	      "  --seeds N          run N seeds (default 1000)\n"
 	      "  --from S           begin with seed S (default 0)\n"
 	      "  --seed S           run seed S only\n"
+	      "  --form F           fixed: the members stay; live: they come and go;\n"
+	      "                     agree: the agreement alone (default: all)\n"
+	      "  --brief            do not look for the shortest run that fails\n"
 	      "  --doorbell D       polled, guarded or mixed (default: each of them)\n"
+	      "  --drop M --nodes N --each E   make a live run shorter\n"
 	      "  --trace            print what happens\n"
 	      "  --first            stop at the first violation\n"
 	      "  --jobs N           share the seeds among N processes (default 1)\n"
 	      "  --scenario NAME    run a named scenario, or all\n"
-	      "  --list             list the scenarios\n", to);
+	      "  --list             list the scenarios\n"
+	      "  --schedules        check the schedules of large objects; with --brief fewer,\n"
+	      "                     with --first until one is wrong\n", to);
 }
 
 static bool run_one(const struct args *a, u64 seed, int doorbell)
@@ -48,7 +64,7 @@ static bool run_one(const struct args *a, u64 seed, int doorbell)
 	bool ok = sim_run(s);
 
 	if (!ok)
-		printf("seed %llu %s: %s\n  replay: scripts/sim --seed %llu --doorbell %s --trace\n",
+		printf("seed %llu %s: %s\n  replay: scripts/sim --form fixed --seed %llu --doorbell %s --trace\n",
 		       (unsigned long long)seed, doorbell_names[doorbell],
 		       s->why, (unsigned long long)seed,
 		       doorbell_names[doorbell]);
@@ -60,6 +76,21 @@ static bool run_one(const struct args *a, u64 seed, int doorbell)
 	return ok;
 }
 
+static bool run_live(const struct args *a, u64 seed)
+{
+	struct live_opts opts = {
+		.seed = seed,
+		.doorbell = a->doorbell < 0 ?
+			(int)(seed % SIM_DOORBELLS) : a->doorbell,
+		.drop = a->drop,
+		.nodes = a->nodes,
+		.each = a->each,
+		.trace = a->trace,
+	};
+
+	return live_seed(&opts, a->brief ? 0 : 60);
+}
+
 /* Every a->jobs-th seed, over all doorbells asked for. */
 static u64 run_share(const struct args *a, int share)
 {
@@ -68,9 +99,15 @@ static u64 run_share(const struct args *a, int share)
 	int d;
 
 	for (seed = a->from + share; seed < a->from + a->seeds; seed += a->jobs) {
-		for (d = 0; d < SIM_DOORBELLS; d++)
+		for (d = 0; d < SIM_DOORBELLS && a->fixed; d++)
 			if (a->doorbell < 0 || a->doorbell == d)
 				violations += !run_one(a, seed, d);
+		if (a->live)
+			violations += !run_live(a, seed);
+		if (a->agree && agree_random(seed * AGREEMENTS, AGREEMENTS)) {
+			printf("seed %llu agree\n", (unsigned long long)seed);
+			violations++;
+		}
 		if (violations && a->first)
 			break;
 	}
@@ -157,15 +194,22 @@ int main(int argc, char **argv)
 		{ "from", required_argument, NULL, 'f' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "doorbell", required_argument, NULL, 'd' },
+		{ "form", required_argument, NULL, 'F' },
+		{ "drop", required_argument, NULL, 'D' },
+		{ "nodes", required_argument, NULL, 'N' },
+		{ "each", required_argument, NULL, 'E' },
+		{ "brief", no_argument, NULL, 'b' },
 		{ "trace", no_argument, NULL, 't' },
 		{ "first", no_argument, NULL, '1' },
 		{ "jobs", required_argument, NULL, 'j' },
 		{ "scenario", required_argument, NULL, 'S' },
 		{ "list", no_argument, NULL, 'l' },
+		{ "schedules", no_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
-	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1 };
+	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1,
+			  .fixed = true, .live = true, .agree = true };
 	u64 violations;
 	int c;
 
@@ -184,6 +228,23 @@ int main(int argc, char **argv)
 		case 'd':
 			a.doorbell = doorbell(optarg);
 			break;
+		case 'b':
+			a.brief = true;
+			break;
+		case 'F':
+			a.fixed = !strcmp(optarg, "fixed");
+			a.live = !strcmp(optarg, "live");
+			a.agree = !strcmp(optarg, "agree");
+			break;
+		case 'D':
+			a.drop = number(optarg);
+			break;
+		case 'N':
+			a.nodes = number(optarg);
+			break;
+		case 'E':
+			a.each = number(optarg);
+			break;
 		case 't':
 			a.trace = true;
 			break;
@@ -198,6 +259,9 @@ int main(int argc, char **argv)
 		case 'l':
 			scenario_list();
 			return 0;
+		case 'o':
+			a.schedules = true;
+			break;
 		case 'h':
 			usage(stdout);
 			return 0;
@@ -210,6 +274,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
+	if (a.schedules)
+		return schedule_check(a.first, a.brief) != 0;
 	violations = a.jobs > 1 ? run_jobs(&a) : run_share(&a, 0);
 	printf("sim: %llu seeds, %llu violations\n", (unsigned long long)a.seeds,
 	       (unsigned long long)violations);

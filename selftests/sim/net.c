@@ -69,13 +69,13 @@ bool net_room(const struct conn *c, u32 n)
 }
 
 /* Post one work request; net_room() said yes. Gives its ticket. */
-u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
+u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u8 *to,
 	     const void *src, u32 len, bool copy)
 {
 	struct net_write *w = net_slot(c, c->posted);
 
 	w->kind = kind;
-	w->off = off;
+	w->to = to;
 	w->len = len;
 	w->src = copy ? NULL : src;
 	w->data = realloc(w->data, len ? len : 1);
@@ -83,9 +83,8 @@ u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
 		memcpy(w->data, src, len);
 	w->landed = false;
 	c->posted++;
-	sim_trace(s, "%u->%u post #%llu kind %d off %llu len %u", c->from->id,
-		  c->to->id, (unsigned long long)c->posted, kind,
-		  (unsigned long long)off, len);
+	sim_trace(s, "%u->%u post #%llu kind %d len %u", c->from->id,
+		  c->to->id, (unsigned long long)c->posted, kind, len);
 	net_schedule(s, c);
 	return c->posted;
 }
@@ -249,11 +248,10 @@ static void net_landed(struct sim *s, struct conn *c, struct net_write *w)
 		  (unsigned long long)c->landed);
 }
 
-static void net_copy(struct conn *c, const struct net_write *w, u32 off, u32 len)
+static void net_copy(const struct net_write *w, u32 off, u32 len)
 {
 	if (w->kind != WR_WAKE && len)
-		memcpy(c->to->slab[c->from->id] + w->off + off, w->data + off,
-		       len);
+		memcpy(w->to + off, w->data + off, len);
 }
 
 /* Polling target: one after the other, each perhaps in pieces. */
@@ -272,7 +270,7 @@ static void net_land_in_order(struct sim *s, struct conn *c)
 		net_tear(s, c, w);
 	}
 	if (c->piece < c->npieces) {
-		net_copy(c, w, c->pieces[c->piece].off, c->pieces[c->piece].len);
+		net_copy(w, c->pieces[c->piece].off, c->pieces[c->piece].len);
 		c->piece++;
 	}
 	if (c->piece >= c->npieces) {
@@ -300,11 +298,11 @@ static void net_land_any(struct sim *s, struct conn *c)
 
 			if (before->landed)
 				continue;
-			net_copy(c, before, 0, before->len);
+			net_copy(before, 0, before->len);
 			net_landed(s, c, before);
 		}
 	}
-	net_copy(c, w, 0, w->len);
+	net_copy(w, 0, w->len);
 	net_landed(s, c, w);
 }
 

@@ -7,18 +7,13 @@
 
 #include "sim.h"
 
-static struct node *node_of(struct sp_core *c)
-{
-	return (struct node *)((char *)c - offsetof(struct node, core));
-}
-
 static struct plan *node_plan(struct node *n, u32 own)
 {
 	return &n->sim->plans[n->own[own].rank];
 }
 
 /* What other contexts do while a pass goes on. */
-static void node_interrupted(struct node *n)
+void node_interrupted(struct node *n)
 {
 	struct sim *s = n->sim;
 
@@ -69,7 +64,10 @@ static struct told node_tells(const struct node *n, u32 node)
 	return t;
 }
 
-/* Without an optimisation a row tells of one message only. */
+/*
+ * Without an optimisation a row tells of one message only; but what stood behind
+ * an object that has come to be complete is received with it.
+ */
 static void node_check_row(struct node *n, u32 node)
 {
 	struct told now = node_tells(n, node);
@@ -80,7 +78,8 @@ static void node_check_row(struct node *n, u32 node)
 	if (n->sim->flips)
 		return;
 	if ((!(on & SP_OPT_SEND) && now.pushed - was.pushed > 1) ||
-	    (!(on & SP_OPT_RECEIVE) && now.taken - was.taken > 1) ||
+	    (!(on & SP_OPT_RECEIVE) && !n->sim->max_object &&
+	     now.taken - was.taken > 1) ||
 	    (!(on & SP_OPT_DELIVER) && now.released - was.released > 1))
 		sim_violation(n->sim, "node %u tells node %u of %llu pushed, %llu received, %llu consumed at once",
 			      n->id, node,
@@ -95,6 +94,7 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 	struct node *n = node_of(c);
 	struct sim *s = n->sim;
 	struct conn *conn = sim_conn(s, n->id, node);
+	u32 lane = n->own[own].rank;
 	u32 wanted = 0;
 	u32 i;
 
@@ -106,18 +106,18 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 		return -EAGAIN;
 	s->writes += wanted;
 	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
+		u64 off = s->lay.ring_off + run->bytes[i].off;
 
 		if (run->bytes[i].len)
-			net_post(s, conn, WR_BYTES, off, n->slab[n->id] + off,
-				 run->bytes[i].len, false);
+			net_post(s, conn, WR_BYTES, conn->to->slab[lane] + off,
+				 n->slab[lane] + off, run->bytes[i].len, false);
 	}
 	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_desc(&n->lay, own) + run->desc[i].off;
+		u32 off = run->desc[i].off;
 
 		if (run->desc[i].len)
-			net_post(s, conn, WR_DESC, off, n->slab[n->id] + off,
-				 run->desc[i].len, false);
+			net_post(s, conn, WR_DESC, conn->to->slab[lane] + off,
+				 n->slab[lane] + off, run->desc[i].len, false);
 	}
 	return 0;
 }
@@ -146,7 +146,8 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 		memcpy(n->live_row, cells, count * sizeof(*cells));
 		src = n->live_row;
 	}
-	*ticket = net_post(s, conn, WR_ROW, sp_layout_row(&n->lay, c->view), src,
+	*ticket = net_post(s, conn, WR_ROW,
+			   conn->to->rows[n->id] + sp_row_off(c->view), src,
 			   count * sizeof(*cells), !live);
 	return 0;
 }
@@ -169,7 +170,7 @@ static int op_post_wake(struct sp_core *c, u32 node)
 	if (!conn->to->polled)
 		sim_violation(n->sim, "node %u wakes node %u, which does not poll",
 			      n->id, node);
-	net_post(n->sim, conn, WR_WAKE, 0, NULL, 0, true);
+	net_post(n->sim, conn, WR_WAKE, NULL, NULL, 0, true);
 	return 0;
 }
 
@@ -180,102 +181,94 @@ static const struct sp_shell_ops node_ops = {
 	.post_row = op_post_row,
 	.landed = op_landed,
 	.post_wake = op_post_wake,
+	.object_new = op_object_new,
+	.object_here = op_object_here,
 };
 
 /* Every counter begins where this run says: near 2^32 in some. */
-static void node_rebase(struct sim *s, struct node *n)
+static struct sp_point node_start(const struct sim *s)
 {
-	struct sp_point start = {
+	return (struct sp_point){
 		.round = s->base_round,
 		.count = s->base_count,
 		.tail = s->base_tail,
 	};
-	struct sp_order *o = &n->core.order;
-	s64 before = (s64)(s->base_round * s->nlanes) - 1;
-	u32 i, k;
+}
 
-	for (i = 0; i < s->nlanes; i++) {
-		o->lanes[i].now = start;
-		o->lanes[i].freed = start.count;
-		o->lanes[i].taken = start.count;
-		o->lanes[i].told_freed = start.count;
-		o->lanes[i].head = start.tail;
-		o->lanes[i].told_head = start.tail;
-	}
-	for (i = 0; i < n->core.nown; i++) {
-		n->tx[i].now = start;
-		n->tx[i].freed = start.count;
-		n->tx[i].head = start.tail;
-		n->own[i].now = start;
-		n->own[i].pushed = start.count;
-	}
-	for (k = 0; k < s->nnodes; k++) {
-		o->nodes[k].received = before;
-		o->nodes[k].consumed = before;
-		for (i = 0; i < n->core.nown; i++) {
-			n->peers[k].pushed[i].to = start;
-			n->peers[k].pushed[i].mark = start.count;
-			n->peers[k].pushed[i].done = start.count;
-		}
-	}
-	o->delivered = before;
-	n->core.consumed_due = before;
-	for (k = 0; k < s->nnodes; k++)
-		n->told[k] = node_tells(n, k);
+static void node_init_own(struct sim *s, struct node *n, u32 rank)
+{
+	struct sp_point at = node_start(s);
+	u32 own = n->lanes[rank].lane;
+	struct sp_tx *tx = &n->tx[own];
+
+	s->plans[rank].own = own;
+	n->own[own].rank = rank;
+	n->own[own].tx = tx;
+	sp_tx_init(tx, n->lanes[rank].desc, s->depth, s->window, rank, s->nlanes);
+	sp_tx_view(tx, at.round, n->core.order.start, rank, s->nlanes);
+	tx->now = at;
+	tx->freed = at.count;
+	tx->head = at.tail;
+	tx->max_object = s->max_object;
 }
 
 static void node_init_lanes(struct sim *s, struct node *n)
 {
-	u32 at[SIM_MAX_NODES] = { 0 };
+	struct sp_point at = node_start(s);
 	u32 i;
 
 	for (i = 0; i < s->nlanes; i++) {
-		u32 owner = s->plans[i].node;
+		struct sp_peer *p = &n->peers[s->plans[i].node];
 		struct sp_lane *lane = &n->lanes[i];
 
-		lane->node = owner;
-		lane->lane = at[owner]++;
-		n->peers[owner].lanes[lane->lane] = i;
-		if (owner != n->id) {
+		n->slab[i] = calloc(1, s->lay.size);
+		n->core.order.slot[i] = i;
+		lane->node = s->plans[i].node;
+		lane->lane = p->nlanes++;
+		lane->member = i;
+		lane->src = (struct sp_desc *)n->slab[i];
+		p->lanes[lane->lane] = i;
+		if (lane->node == n->id) {
+			lane->desc = (struct sp_desc *)n->slab[i];
+			node_init_own(s, n, i);
+		} else {
 			lane->desc = calloc(s->depth, sizeof(*lane->desc));
-			continue;
+			n->objects[i] = calloc(s->depth, sizeof(struct object));
 		}
-		lane->desc = (struct sp_desc *)(n->slab[n->id] +
-						sp_layout_desc(&n->lay, lane->lane));
-		s->plans[i].own = lane->lane;
-		n->own[lane->lane].rank = i;
-		n->own[lane->lane].tx = &n->tx[lane->lane];
-		sp_tx_init(&n->tx[lane->lane], lane->desc, s->depth, s->window,
-			   i, s->nlanes);
+		sp_lane_init(lane, &at);
 	}
-	n->core.nown = at[n->id];
+	n->core.nown = n->peers[n->id].nlanes;
+}
+
+static void node_init_peers(struct sim *s, struct node *n)
+{
+	struct sp_layout lay;
+	u32 i, k;
+
+	sp_layout_rows(&lay, SIM_CHUNK);
+	for (k = 0; k < s->nnodes; k++) {
+		struct sp_peer *p = &n->peers[k];
+
+		n->rows[k] = calloc(1, lay.size);
+		p->rows = n->rows[k];
+		p->polled = s->nodes[k].polled;
+		p->open = ~0ull;
+		p->pushed = calloc(max(n->core.nown, 1u), sizeof(*p->pushed));
+		for (i = 0; i < n->core.nown; i++) {
+			p->pushed[i].to = node_start(s);
+			p->pushed[i].mark = node_start(s);
+			p->pushed[i].done = node_start(s);
+		}
+	}
 }
 
 void node_init(struct sim *s, struct node *n)
 {
 	struct sp_order *o = &n->core.order;
-	u32 i, k;
+	u32 k;
 
 	n->sim = s;
 	n->id = n - s->nodes;
-	for (k = 0; k < s->nnodes; k++) {
-		struct sp_peer *p = &n->peers[k];
-		u32 lanes = 0;
-
-		for (i = 0; i < s->nlanes; i++)
-			lanes += s->plans[i].node == k;
-		sp_layout_init(&p->lay, lanes, s->depth, s->window, SIM_CHUNK);
-		n->slab[k] = calloc(1, p->lay.size);
-		p->slab = n->slab[k];
-		p->polled = s->nodes[k].polled;
-		p->row = (struct sp_cell *)(n->slab[k] + sp_layout_row(&p->lay, 1));
-	}
-	n->lay = n->peers[n->id].lay;
-	node_init_lanes(s, n);
-	for (k = 0; k < s->nnodes; k++)
-		n->peers[k].pushed = calloc(max(n->core.nown, 1u),
-					    sizeof(struct sp_pushed));
-
 	o->lanes = n->lanes;
 	o->nodes = n->seen;
 	o->nlanes = s->nlanes;
@@ -284,9 +277,14 @@ void node_init(struct sim *s, struct node *n)
 	o->depth = s->depth;
 	o->units = s->window >> SP_UNIT_SHIFT;
 	o->max_len = s->max_len;
+	o->max_object = s->max_object;
+	o->plain = s->plain;
 	o->log_size = s->log_size;
 	o->log = calloc(o->log_size, sizeof(*o->log));
 	o->epoch = s->epoch;
+	o->start = (s64)(s->base_round * s->nlanes);
+	node_init_lanes(s, n);
+	node_init_peers(s, n);
 	n->core.own = n->own;
 	n->core.peers = n->peers;
 	n->core.view = 1;
@@ -294,7 +292,8 @@ void node_init(struct sim *s, struct node *n)
 	n->core.spin = rng_below(&s->rng, 12);
 	n->core.ops = &node_ops;
 	sp_core_init(&n->core);
-	node_rebase(s, n);
+	for (k = 0; k < s->nnodes; k++)
+		n->told[k] = node_tells(n, k);
 	n->nreaders = rng_range(&s->rng, 1, SIM_MAX_READERS);
 	node_schedule(n, rng_range(&s->rng, 1, 50));
 }
@@ -303,11 +302,14 @@ void node_free(struct node *n)
 {
 	u32 i;
 
-	for (i = 0; i < n->sim->nlanes; i++)
+	for (i = 0; i < n->sim->nlanes; i++) {
 		if (n->lanes[i].node != n->id)
 			free(n->lanes[i].desc);
-	for (i = 0; i < n->sim->nnodes; i++) {
 		free(n->slab[i]);
+		free(n->objects[i]);
+	}
+	for (i = 0; i < n->sim->nnodes; i++) {
+		free(n->rows[i]);
 		free(n->peers[i].pushed);
 	}
 	free(n->core.order.log);
@@ -415,6 +417,7 @@ void node_pass(struct sim *s, struct node *n)
 		n->noticed = false;
 		n->passes++;
 		node_did(s, n, sp_pass(&n->core, released));
+		objects_check(n);
 		if (!(n->core.on & SP_OPT_DELIVER) &&
 		    n->core.order.published > published + 1)
 			sim_violation(s, "node %u delivers more than one message at once",

@@ -90,11 +90,8 @@ void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who)
 	sim_push(s, e);
 }
 
-static void sim_weather(struct sim *s)
+void weather_make(struct weather *w, struct rng *r)
 {
-	struct weather *w = &s->weather;
-	struct rng *r = &s->rng;
-
 	w->pass_gap = rng_chance(r, 500) ? 4 : rng_range(r, 1, 60);
 	w->pause = rng_chance(r, 500) ? rng_below(r, 40) : 0;
 	w->pause_len = rng_range(r, 10, 5000);
@@ -104,10 +101,6 @@ static void sim_weather(struct sim *s)
 	w->tear = rng_chance(r, 700) ? rng_below(r, 900) : 0;
 	w->resend = rng_chance(r, 500) ? rng_below(r, 200) : 0;
 	w->amid = rng_chance(r, 700) ? rng_range(r, 4, 200) : 0;
-	if (s->opts.force & SIM_FORCE_TEARS) {
-		w->tear = 900;
-		w->amid = 8;
-	}
 }
 
 /* Few nodes mostly, all numbers sometimes. */
@@ -148,6 +141,7 @@ static void sim_sizes(struct sim *s)
 	s->depth = 16u << rng_below(r, 3);
 	s->window = s->nnodes * s->nlanes > 40 ? 1024u << rng_below(r, 2) :
 		2048u << rng_below(r, 4);
+	sp_layout_lane(&s->lay, s->depth, s->window, SIM_CHUNK);
 	s->max_len = rng_chance(r, 300) ? s->window :
 		rng_range(r, 0, s->window / 2);
 	s->log_size = 1;
@@ -185,6 +179,7 @@ static void sim_optimise(struct sim *s)
 	s->flips = !forced && off && rng_chance(r, 400);
 	s->alike = forced || !nulls;
 	s->each = rng_below(r, 41);
+	s->plain = !forced && s->nlanes == 1 && rng_chance(r, 500);
 	for (i = 0; i < s->nnodes; i++) {
 		u32 opt = SP_OPT_ALL;
 
@@ -207,10 +202,15 @@ struct sim *sim_new(const struct sim_opts *opts)
 		s->hostile = true;
 	if (opts->force & SIM_FORCE_HONEST)
 		s->hostile = false;
-	sim_weather(s);
+	weather_make(&s->weather, &s->rng);
+	if (opts->force & SIM_FORCE_TEARS) {
+		s->weather.tear = 900;
+		s->weather.amid = 8;
+	}
 	sim_members(s);
 	sim_sizes(s);
 	sim_optimise(s);
+	objects_make(s);
 	if (s->nnodes < 2)
 		s->hostile = false;
 	for (i = 0; i < s->nnodes; i++)
@@ -224,7 +224,8 @@ struct sim *sim_new(const struct sim_opts *opts)
 		s->villain = rng_below(&s->rng, s->nnodes);
 		s->villainy = rng_range(&s->rng, 2, 60);
 		s->attacks = rng_below(&s->rng, 60);
-		if (rng_chance(&s->rng, 400))
+		objects_hostile(s);
+		if (rng_chance(&s->rng, 400) && s->attacks)
 			sim_after(s, rng_range(&s->rng, 1, 3000), EV_ATTACK, 0);
 	}
 	for (i = 0; i < s->nnodes; i++)
@@ -244,6 +245,7 @@ void sim_free(struct sim *s)
 		node_free(&s->nodes[i]);
 	net_free(s);
 	app_free(s);
+	free(s->transfers);
 	free(s->nodes);
 	free(s->heap);
 	free(s);
@@ -258,6 +260,7 @@ void sim_disturb(struct sim *s)
 	if (!n || s->disturbing || s->violated)
 		return;
 	s->disturbing = true;
+	object_amid(s, n);
 	other = rng_below(&s->rng, s->nnodes);
 	switch (rng_below(&s->rng, 8)) {
 	case 0:
@@ -293,6 +296,8 @@ void sim_read_hook(void)
 	struct sim *s = sim_running;
 
 	sim_reads_left = INT_MAX;
+	if (!s)
+		live_read_hook();
 	if (!s || !s->amid)
 		return;
 	sim_disturb(s);
@@ -329,6 +334,9 @@ static void sim_event(struct sim *s, const struct event *e)
 		break;
 	case EV_ATTACK:
 		hostile_attack(s);
+		break;
+	case EV_OBJECT:
+		object_arrive(s, e->who);
 		break;
 	}
 }

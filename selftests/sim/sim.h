@@ -7,15 +7,20 @@
  *   net.c       connections, their faults, torn and late writes
  *   node.c      the shell around the core: what engine.c is in the kernel
  *   app.c       the programs: what they send and read, and what must hold
+ *   objects.c   large objects: when all of one is where
  *   hostile.c   a node that writes what no correct node writes
  *   doze.c      every interleaving of going to sleep and waking
+ *   schedule.c  schedules of large objects, without any network
  *   scenario.c  runs with a name
  *   main.c      arguments and reporting
+ *
+ * Groups whose members come and go: live.h.
  */
 #ifndef SIM_H
 #define SIM_H
 
 #include "../../kmod/core/pass.h"
+#include "../../kmod/core/schedule.h"
 #include "rng.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -25,7 +30,7 @@
 #define SIM_MAX_LANES	48
 #define SIM_MAX_READERS	3
 #define SIM_MAX_PIECES	20
-#define SIM_CHUNK	256U	/* what sp_layout_init() aligns rings to */
+#define SIM_CHUNK	256U	/* what sp_layout_lane() aligns rings to */
 
 struct sim;
 struct node;
@@ -50,6 +55,7 @@ enum sim_doorbell {
 #define SIM_FORCE_TEARS		(1u << 3)
 #define SIM_FORCE_TINY_QUEUE	(1u << 4)
 #define SIM_FORCE_OPT		(1u << 5)	/* all nodes run with sim_opts.opt */
+#define SIM_FORCE_OBJECTS	(1u << 6)	/* there are large objects */
 
 struct sim_opts {
 	u64 seed;
@@ -67,6 +73,7 @@ enum event_kind {
 	EV_SEND,	/* a program sends */
 	EV_READ,	/* a program reads */
 	EV_ATTACK,	/* a hostile node writes */
+	EV_OBJECT,	/* all of an object has come to a node */
 };
 
 struct event {
@@ -86,7 +93,7 @@ enum write_kind {
 /**
  * struct net_write - one posted work request
  * @kind: what it carries
- * @off: where it goes in the target's replica of the source's slab
+ * @to: where it goes, in the target's memory
  * @len: bytes
  * @src: live source, read whenever the packet is built; NULL: @data came with
  *	the post
@@ -95,7 +102,7 @@ enum write_kind {
  */
 struct net_write {
 	enum write_kind kind;
-	u64 off;
+	u8 *to;
 	u32 len;
 	const u8 *src;
 	u8 *data;
@@ -150,10 +157,15 @@ enum plan_kind {
 	PLAN_KINDS,
 };
 
+/**
+ * struct sent - a message that a program sent
+ * @here: of an object, the nodes where all of it is, a bit each
+ */
 struct sent {
 	u32 len;
 	u32 flags;
 	s64 seq;
+	u32 here;
 };
 
 /**
@@ -161,7 +173,10 @@ struct sent {
  * @kind: when it sends
  * @total: how many messages
  * @fin: it says that it was the last, after @fin_after
+ * @objects: permille of its messages that are objects
+ * @object_len: the largest of these
  * @claimed: a message is in the ring and not yet committed, @claim_len long
+ * @claim_flags: and with these SP_DESC_*
  * @blocked: waits for room
  * @done: sends nothing more
  * @sent: what it sent, in order
@@ -175,8 +190,11 @@ struct plan {
 	bool fin;
 	u32 fin_after;
 	bool fin_waited;
+	u32 objects;
+	u32 object_len;
 	bool claimed;
 	u32 claim_len;
+	u32 claim_flags;
 	bool blocked;
 	bool done;
 	bool scheduled;
@@ -194,9 +212,17 @@ struct told {
 	u64 released;
 };
 
+/* An object of a peer's lane: whether it was asked for, and is here. */
+struct object {
+	u64 count;
+	bool asked;
+	bool here;
+};
+
 /**
  * struct node - one node
- * @slab: replicas by owner; the own one is what it writes itself
+ * @rows: what peers write their rows to
+ * @slab: replicas by lane; those of own lanes are what it writes itself
  * @core: the group
  * @polled: it polls for its peers' rows
  * @kicked: to be woken before the next pass
@@ -205,13 +231,14 @@ struct told {
  * @held: lane locks that its engine holds
  * @told: by peer
  * @next: by lane, which of its messages must be delivered next
+ * @objects: by lane, those of its descriptors, by their place in its ring
  * @live_row: for SIM_BREAK_LIVE_ROWS
  */
 struct node {
 	struct sim *sim;
 	u32 id;
-	u8 *slab[SIM_MAX_NODES];
-	struct sp_layout lay;
+	u8 *rows[SIM_MAX_NODES];
+	u8 *slab[SIM_MAX_LANES];
 	struct sp_core core;
 	struct sp_own own[SP_MAX_NODE_LANES];
 	struct sp_tx tx[SP_MAX_NODE_LANES];
@@ -230,6 +257,7 @@ struct node {
 	u32 held;
 	struct told told[SIM_MAX_NODES];
 	u32 next[SIM_MAX_LANES];
+	struct object *objects[SIM_MAX_LANES];
 	struct reader readers[SIM_MAX_READERS];
 	u32 nreaders;
 	struct sp_cell live_row[SP_CELL_LANES + SP_MAX_NODE_LANES];
@@ -246,6 +274,14 @@ struct weather {
 	u32 tear;		/* permille of writes that land in pieces */
 	u32 resend;		/* permille of packets sent again */
 	u32 amid;		/* a pass is disturbed once in about so many reads */
+};
+
+/* An object on its way to a node. */
+struct transfer {
+	struct node *node;
+	u32 lane;
+	u64 count;
+	bool done;
 };
 
 struct delivered {
@@ -269,6 +305,7 @@ struct sim {
 	u32 nlanes;
 	u32 depth;
 	u32 window;
+	struct sp_layout lay;
 	u32 max_len;
 	u32 log_size;
 	u32 slots;
@@ -279,8 +316,18 @@ struct sim {
 	u64 base_tail;
 	struct weather weather;
 
+	struct rng object_rng;
+	u32 max_object;
+	u32 object_gap;			/* how long one is on its way, mostly */
+	u32 object_lies;		/* permille of a hostile node's */
+	u32 object_long;		/* permille that take next to for ever */
+	struct transfer *transfers;
+	u32 ntransfers;
+	u32 transfers_size;
+
 	struct rng opt_rng;
 	bool flips;			/* optimisations come and go */
+	bool plain;			/* no order among nodes: sp_order.plain */
 	bool alike;			/* all lanes send as many messages */
 	u32 each;
 	u64 messages;
@@ -306,7 +353,13 @@ struct sim {
 	char why[256];
 };
 
+extern int sim_reads_left;
+
+/* live.c: see live.h */
+void live_read_hook(void);
+
 /* run.c */
+void weather_make(struct weather *w, struct rng *r);
 struct sim *sim_new(const struct sim_opts *opts);
 void sim_free(struct sim *s);
 bool sim_run(struct sim *s);
@@ -333,10 +386,16 @@ void net_step(struct sim *s, struct conn *c);
 void net_credit(struct conn *c);
 void net_overwritten(struct sim *s, struct node *n, const u8 *at, u32 len);
 bool net_room(const struct conn *c, u32 n);
-u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
+u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u8 *to,
 	     const void *src, u32 len, bool copy);
 
 /* node.c */
+static inline struct node *node_of(struct sp_core *c)
+{
+	return (struct node *)((char *)c - offsetof(struct node, core));
+}
+
+void node_interrupted(struct node *n);
 void node_init(struct sim *s, struct node *n);
 void node_free(struct node *n);
 void node_pass(struct sim *s, struct node *n);
@@ -355,12 +414,31 @@ void app_delivered(struct sim *s, struct node *n);
 void app_unblock(struct sim *s, struct node *n);
 void app_check(struct sim *s);
 
+/* objects.c */
+void objects_make(struct sim *s);
+void objects_hostile(struct sim *s);
+bool objects_next(struct sim *s, struct plan *p);
+int objects_space(struct sim *s, struct plan *p);
+struct sent *object_sent(struct sim *s, u32 lane, u64 count);
+void object_arrive(struct sim *s, u32 transfer);
+void object_amid(struct sim *s, struct node *n);
+void op_object_new(struct sp_core *c, u32 rank);
+bool op_object_here(struct sp_core *c, u32 rank, u64 count);
+void objects_check(struct node *n);
+void objects_delivered(struct node *n, u32 lane, const struct sp_log *log,
+		       u64 count);
+void objects_verify(struct node *n, u32 lane, const struct sp_log *log);
+
 /* hostile.c */
 void hostile_attack(struct sim *s);
+void hostile_object(struct sim *s, u32 *len, u32 *flags);
 void hostile_packet(struct sim *s, struct net_write *w);
 
 /* doze.c */
 int doze_exhaustive(bool verbose);
+
+/* schedule.c */
+u64 schedule_check(bool first, bool brief);
 
 /* scenario.c */
 int scenario_run(const char *name);

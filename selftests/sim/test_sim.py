@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The simulator: seeds, named scenarios and planted bugs, each a case.
+"""The simulator: seeds, named scenarios, schedules and planted bugs, each a case.
 
-SPINDLE_TEST_SEEDS chooses how many seeds, a tenth of which run with sanitizers too.
+Each seed is a group whose members stay, one whose members come and go, and some
+agreements. SPINDLE_TEST_SEEDS chooses how many; fewer run with sanitizers, too.
 """
 
 import glob
 import os
+import re
 import subprocess
 
 import pytest
@@ -15,7 +17,7 @@ SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '5000'))
 JOBS = str(len(os.sched_getaffinity(0)))
 
 
-def sim(*args, timeout=600):
+def sim(*args, timeout=1200):
     """The output of a run that must succeed; a hang ends it."""
     try:
         done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), *args], text=True,
@@ -39,10 +41,18 @@ def test_seeds():
 
 
 def test_seeds_with_sanitizers():
-    n = max(SEEDS // 10, 1)
+    n = max(SEEDS // 25, 1)
     # others than those above
     said = sim('--asan', '--seeds', str(n), '--from', '1000000', '--jobs', JOBS)
     assert f'sim: {n} seeds, 0 violations' in said
+
+
+def test_schedules():
+    assert re.search(r'^schedules: \d{5} checked, 0 wrong$', sim('--schedules'), re.M)
+
+
+def test_schedules_with_sanitizers():
+    assert ' checked, 0 wrong' in sim('--schedules', '--brief', '--asan')
 
 
 @pytest.mark.parametrize('name', names('scenarios'))
@@ -50,7 +60,8 @@ def test_scenario(name):
     assert 'scenarios: 0 failed' in sim('--scenario', name)
 
 
-@pytest.mark.parametrize('name', ['tiny-queue', 'hostile'])
+@pytest.mark.parametrize('name', ['tiny-queue', 'hostile', 'hostile-objects', 'object-wedge',
+                                  'reconnect', 'quarantine'])
 def test_scenario_with_sanitizers(name):
     assert 'scenarios: 0 failed' in sim('--asan', '--scenario', name)
 

@@ -3,8 +3,9 @@
  * One member of a group at work: it sends its messages, receives everybody's,
  * checks every byte, and sums up what it received in the order it came.
  *
- * A sender's k-th message is a function of the seed, its rank and k, so every
- * receiver knows what must come next from each sender.
+ * A sender's k-th message is a function of the seed, its uid and k, so every
+ * receiver knows what must come next from each sender. In the first view uids
+ * are ranks; whoever comes and goes later, the events say who has which rank.
  */
 #ifndef SPINDLE_JOB_H
 #define SPINDLE_JOB_H
@@ -14,6 +15,7 @@
 #include <pthread.h>
 
 #define JOB_MAX_MSG	(256 << 10)
+#define JOB_UIDS	256	/* uids that a group may come to */
 
 enum job_mode {
 	JOB_POLL,	/* one thread, never blocks in send or recv */
@@ -36,6 +38,7 @@ enum job_mode {
  * @slow_us: pause after each message received
  * @quota: detached, with so many bytes of receive buffer; 0: not detached
  * @order: file for the rolling hash after each message, or NULL
+ * @stop: when it is not zero, no more messages are sent; or NULL
  */
 struct job {
 	const char *name;
@@ -52,28 +55,40 @@ struct job {
 	unsigned int slow_us;
 	unsigned int quota;
 	const char *order;
+	const int *stop;
 };
 
 /**
  * struct job_result - what came of it; in memory shared with the parent
  * @error: errno the group failed with, 0: it ended in order
- * @rank: its rank
+ * @rank: its rank in the first view that it is in
+ * @uid: its number in all of them
+ * @view: number of the view it is in, by what it has read
+ * @members: members of that view
+ * @gone: members that have gone so far
+ * @reason: why, by uid
  * @sent: messages it sent
  * @received: messages it received
  * @bytes: bytes it received
- * @hash: over rank, length and bytes of all messages in their order
- * @from: messages received from each rank
+ * @hash: over uid, length and bytes of all messages, and over the views, in
+ *	their order
+ * @from: messages received from each uid
  * @active: time of the first view
  * @end: time of the end
  */
 struct job_result {
 	int error;
 	uint32_t rank;
+	uint32_t uid;
+	uint32_t members;
+	uint32_t gone;
+	uint64_t view;
 	uint64_t sent;
 	uint64_t received;
 	uint64_t bytes;
 	uint64_t hash;
-	uint64_t from[SPINDLE_MAX_MEMBERS];
+	uint64_t from[JOB_UIDS];
+	uint8_t reason[JOB_UIDS];
 	double active;
 	double end;
 };
@@ -83,6 +98,7 @@ struct job_run {
 	struct job_result *res;
 	FILE *order;
 	int fd;
+	uint32_t uid[SPINDLE_MAX_MEMBERS];	/* by rank, in the view read last */
 };
 
 static inline uint64_t job_hash(uint64_t hash, const void *data, size_t len)
@@ -101,11 +117,11 @@ static inline uint64_t job_hash(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-/* Message @k of @rank: its length; the bytes go to @buf. */
-static inline uint32_t job_message(const struct job *job, uint32_t rank, uint64_t k,
+/* Message @k of @uid: its length; the bytes go to @buf. */
+static inline uint32_t job_message(const struct job *job, uint32_t uid, uint64_t k,
 				   unsigned char *buf)
 {
-	uint64_t state = job->seed ^ (uint64_t)rank << 48 ^ k << 1;
+	uint64_t state = job->seed ^ (uint64_t)uid << 48 ^ k << 1;
 	uint32_t len, i;
 	uint64_t word;
 
@@ -127,9 +143,11 @@ static inline int job_open(const struct job *job)
 {
 	struct spindle_group_join join = { 0 };
 	double end = st_now() + 6 * ST_SOON;
+	int want = SPINDLE_WANT_VIEW;
 	int fd = st_socket(0);
 
 	CHECK_OK(st_bind(fd, job->addr));
+	CHECK_OK(setsockopt(fd, SOL_SPINDLE, SPINDLE_EVENTS, &want, sizeof(want)));
 	if (job->quota) {
 		int bytes = job->quota / 2, on = 1;	/* the kernel doubles it */
 
@@ -176,6 +194,58 @@ static inline void job_fail(struct job_run *run)
 	run->res->error = err;
 }
 
+/* What a member adds to the sum of what it has received. */
+static inline void job_sum(struct job_run *run, const uint32_t *head, const void *data, size_t len)
+{
+	struct job_result *res = run->res;
+
+	res->hash = job_hash(job_hash(res->hash, head, 2 * sizeof(*head)), data, len);
+}
+
+/* A view begins: the same everywhere but for who reads it, and why it is told. */
+static inline void job_view(struct job_run *run, const struct spindle_event *e, size_t len)
+{
+	struct job_result *res = run->res;
+	uint32_t uids[2 * SPINDLE_MAX_MEMBERS];
+	uint32_t head[2] = { ~0U, e->view };
+	bool self = false;
+	uint32_t i;
+
+	CHECK(len >= sizeof(*e));
+	CHECK_EQ(e->type, SPINDLE_EVENT_VIEW);
+	CHECK(e->members <= SPINDLE_MAX_MEMBERS && e->left <= SPINDLE_MAX_MEMBERS);
+	CHECK_EQ(len, sizeof(*e) + (e->members + e->left) * sizeof(e->member[0]));
+	if (res->view)
+		CHECK_EQ(e->view, res->view + 1);
+	for (i = 0; i < e->members + e->left; i++) {
+		const struct spindle_event_member *m = &e->member[i];
+
+		uids[i] = m->uid;
+		CHECK(m->uid < JOB_UIDS);
+		if (i >= e->members) {
+			CHECK(m->reason);
+			res->reason[m->uid] = m->reason;
+			res->gone++;
+			continue;
+		}
+		CHECK_EQ(m->rank, i);
+		run->uid[i] = m->uid;
+		if (!(m->flags & SPINDLE_EM_SELF))
+			continue;
+		CHECK(!self);
+		self = true;
+		if (!res->view) {
+			res->uid = m->uid;
+			res->rank = i;
+		}
+		CHECK_EQ(m->uid, res->uid);
+	}
+	CHECK(self);
+	res->members = e->members;
+	__atomic_store_n(&res->view, e->view, __ATOMIC_RELEASE);
+	job_sum(run, head, uids, i * sizeof(uids[0]));
+}
+
 /* Take one message; false at the end of the stream, or when the group failed. */
 static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned char *want,
 			    int flags)
@@ -186,7 +256,7 @@ static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned ch
 	struct msghdr msg = {
 		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
 	};
-	uint32_t head[2];
+	uint32_t head[2], uid;
 	ssize_t n;
 
 	n = recvmsg(run->fd, &msg, flags);
@@ -201,22 +271,33 @@ static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned ch
 		return false;
 	}
 	CHECK_EQ(msg.msg_flags & MSG_TRUNC, 0);
-	CHECK(from.ss_rank < SPINDLE_MAX_MEMBERS);
-	if (n != job_message(run->job, from.ss_rank, res->from[from.ss_rank], want) ||
-	    memcmp(buf, want, n))
-		FAIL("message %llu of rank %u is not what was sent (%zd bytes)",
-		     (unsigned long long)res->from[from.ss_rank], from.ss_rank, n);
-	res->from[from.ss_rank]++;
+	if (msg.msg_flags & MSG_SPINDLE_EVENT) {
+		job_view(run, (const void *)buf, n);
+		return true;
+	}
+	CHECK(from.ss_rank < res->members);
+	uid = run->uid[from.ss_rank];
+	if (n != job_message(run->job, uid, res->from[uid], want) || memcmp(buf, want, n))
+		FAIL("message %llu of %u (rank %u) is not what was sent (%zd bytes)",
+		     (unsigned long long)res->from[uid], uid, from.ss_rank, n);
+	res->from[uid]++;
 	res->received++;
 	res->bytes += n;
-	head[0] = from.ss_rank;
+	head[0] = uid;
 	head[1] = n;
-	res->hash = job_hash(job_hash(res->hash, head, sizeof(head)), buf, n);
+	job_sum(run, head, buf, n);
 	if (run->order && fwrite(&res->hash, sizeof(res->hash), 1, run->order) != 1)
 		FAIL("writing the order: %s", st_err(errno));
 	if (run->job->slow_us)
 		st_pause_us(run->job->slow_us);
 	return true;
+}
+
+/* Has it sent all that it is to send? */
+static inline bool job_sent_all(const struct job_run *run)
+{
+	return run->res->sent == run->job->messages ||
+	       (run->job->stop && __atomic_load_n(run->job->stop, __ATOMIC_RELAXED));
 }
 
 static inline void *job_send_all(void *arg)
@@ -225,15 +306,15 @@ static inline void *job_send_all(void *arg)
 	unsigned char *buf = malloc(JOB_MAX_MSG);
 	uint32_t len;
 
-	for (run->res->sent = 0; run->res->sent < run->job->messages; run->res->sent++) {
-		len = job_message(run->job, run->res->rank, run->res->sent, buf);
+	for (run->res->sent = 0; !job_sent_all(run); run->res->sent++) {
+		len = job_message(run->job, run->res->uid, run->res->sent, buf);
 		if (send(run->fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len)
 			continue;
 		if (!job_not_a_sender(run))
 			job_fail(run);
 		break;
 	}
-	if (run->res->sent == run->job->messages && !run->job->hold)
+	if (job_sent_all(run) && !run->job->hold)
 		CHECK_OK(shutdown(run->fd, SHUT_WR));
 	free(buf);
 	return NULL;
@@ -253,14 +334,14 @@ static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char 
 		pfd.events = POLLIN | (sends ? POLLOUT : 0);
 		CHECK_OK(poll(&pfd, 1, -1));
 		for (i = 0; sends && i < 16; i++) {
-			if (run->res->sent == run->job->messages) {
+			if (!made && job_sent_all(run)) {
 				if (!run->job->hold)
 					CHECK_OK(shutdown(run->fd, SHUT_WR));
 				sends = false;
 				break;
 			}
 			if (!made)
-				len = job_message(run->job, run->res->rank, run->res->sent, out);
+				len = job_message(run->job, run->res->uid, run->res->sent, out);
 			made = true;
 			n = send(run->fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 			if (n < 0 && errno == EAGAIN)
@@ -310,35 +391,31 @@ static inline void job_run(const struct job *job, struct job_result *res)
 	struct job_run run = { .job = job, .res = res, .fd = job_open(job) };
 	unsigned char *buf = malloc(JOB_MAX_MSG), *want = malloc(JOB_MAX_MSG);
 	struct spindle_group_info info;
-	struct sockaddr_spindle own;
-	socklen_t len = sizeof(own);
+	bool alive, sends;
 	pthread_t thread;
-	bool sends;
 
 	job_wait_first_view(run.fd);
-	res->active = st_now();
-	info = st_info(run.fd);
-	CHECK_OK(getsockname(run.fd, (struct sockaddr *)&own, &len));
-	if (info.state == SPINDLE_STATE_ACTIVE)
-		CHECK_EQ(own.ss_rank, info.rank);
-	res->rank = info.rank;
 	res->hash = 0xcbf29ce484222325ULL;
-	sends = !job->receiver && job->messages;
 	if (job->order) {
 		run.order = fopen(job->order, "we");
 		if (!run.order)
 			FAIL("%s: %s", job->order, st_err(errno));
 	}
-	if (!job->receiver && !job->messages && !job->hold)
+	/* The first that there is to read is the view. */
+	alive = job_recv(&run, buf, want, 0);
+	CHECK(!alive || res->view);
+	res->active = st_now();
+	sends = alive && !job->receiver && job->messages;
+	if (alive && !job->receiver && !job->messages && !job->hold)
 		CHECK_OK(shutdown(run.fd, SHUT_WR));
 	if (job->mode == JOB_THREADS) {
 		if (sends)
 			CHECK_EQ(pthread_create(&thread, NULL, job_send_all, &run), 0);
-		while (job_recv(&run, buf, want, 0))
+		while (alive && job_recv(&run, buf, want, 0))
 			;
 		if (sends)
 			pthread_join(thread, NULL);
-	} else {
+	} else if (alive) {
 		job_poll_loop(&run, sends, buf, want);
 	}
 	if (run.order)

@@ -127,6 +127,61 @@ TEST(unload_is_refused_while_open)
 	close(member);
 }
 
+/* A member of a group of three under load, until something fails. */
+static pid_t member(const char *name, unsigned int i, unsigned int max, struct job_result *res)
+{
+	pid_t pid = CHECK_OK(fork());
+
+	if (!pid) {
+		struct job job = {
+			.name = name,
+			.contact = i ? st_addr(0) : NULL,
+			.addr = st_addr(i),
+			.group = { .members = 3, .max_members = 8 },
+			.messages = ~0ULL,
+			.max = max,
+		};
+
+		job_run(&job, res);
+		_exit(0);
+	}
+	return pid;
+}
+
+TEST_SECONDS(unload_under_traffic, 120)
+{
+	struct job_result *res = mmap(NULL, 3 * sizeof(*res), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const char *params = params_now();
+	char name[SPINDLE_NAME_LEN];
+	unsigned int i, tries = 0;
+	uint64_t received;
+	pid_t pid[3];
+
+	CHECK(res != MAP_FAILED);
+	st_name(name);
+	for (i = 0; i < 3; i++)
+		pid[i] = member(name, i, 60000, &res[i]);
+	WAIT_UNTIL(res[0].received > 100, 3 * ST_SOON);
+	received = res[0].received;
+	/* refused again and again, and nobody notices */
+	do {
+		CHECK(unload() && (errno == EAGAIN || errno == EBUSY));
+		st_pause_us(1000);
+	} while (++tries < 100 || res[0].received < received + 200);
+	for (i = 0; i < 3; i++)
+		CHECK_EQ(res[i].error, 0);
+	/* in the middle of it all they are gone, and so is the module */
+	for (i = 0; i < 3; i++)
+		kill(pid[i], SIGKILL);
+	for (i = 0; i < 3; i++)
+		CHECK_OK(waitpid(pid[i], NULL, 0));
+	unload_soon();
+	CHECK(!loaded());
+	CHECK_OK(load(params));
+	talk(2);
+}
+
 /* What the kernel log says after @fd was put at its end. */
 static bool log_says(int fd, const char *a, const char *b)
 {
@@ -394,7 +449,8 @@ TEST_SECONDS(device_removed_under_traffic, 120)
 				.addr = st_addr(i),
 				.group = { .members = 3 },
 				.messages = ~0ULL,
-				.max = 2000,
+				/* in the last one most are objects */
+				.max = round == 2 ? 60000 : 2000,
 				.mode = round == 1 ? JOB_THREADS : JOB_POLL,
 			};
 
@@ -412,6 +468,68 @@ TEST_SECONDS(device_removed_under_traffic, 120)
 		}
 		device_add();
 		wait_for_device(3);
+	}
+	talk(3);
+}
+
+/* Members come and go, so that views are always on their way. */
+static void __attribute__((noreturn)) come_and_go(const char *name, unsigned int node, int *times)
+{
+	struct spindle_group_join j = { 0 };
+	int want = SPINDLE_WANT_VIEW;
+
+	snprintf(j.name, sizeof(j.name), "%s", name);
+	st_contact(&j, st_addr(0));
+	for (;;) {
+		int fd = st_socket(0);
+
+		if (st_bind(fd, st_addr(node))) {
+			CHECK_EQ(errno, ENODEV);
+			_exit(0);
+		}
+		CHECK_OK(setsockopt(fd, SOL_SPINDLE, SPINDLE_EVENTS, &want, sizeof(want)));
+		if (!st_join(fd, &j))
+			__atomic_add_fetch(times, 1, __ATOMIC_RELAXED);
+		else if (errno == ENODEV)
+			_exit(0);
+		close(fd);
+	}
+}
+
+TEST_SECONDS(device_removed_while_views_change, 180)
+{
+	struct job_result *res = mmap(NULL, 3 * sizeof(*res) + sizeof(int), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int *times = (int *)(res + 3);
+	unsigned int round, i;
+	pid_t pid[3], churn[2];
+
+	CHECK(res != MAP_FAILED);
+	for (round = 0; round < 3; round++) {
+		char name[SPINDLE_NAME_LEN];
+
+		st_name(name);
+		memset(res, 0, 3 * sizeof(*res));
+		*times = 0;
+		for (i = 0; i < 3; i++)
+			pid[i] = member(name, i, round == 1 ? 60000 : 2000, &res[i]);
+		WAIT_UNTIL(res[0].received > 50, 3 * ST_SOON);
+		for (i = 0; i < 2; i++) {
+			churn[i] = CHECK_OK(fork());
+			if (!churn[i])
+				come_and_go(name, 3 + i, times);
+		}
+		WAIT_UNTIL(__atomic_load_n(times, __ATOMIC_RELAXED) >= 3 + (int)round,
+			   3 * ST_SOON);
+		device_del();
+		for (i = 0; i < 3; i++) {
+			st_reap(pid[i]);
+			CHECK_EQ(res[i].error, ENODEV);
+		}
+		for (i = 0; i < 2; i++)
+			st_reap(churn[i]);
+		device_add();
+		wait_for_device(5);
 	}
 	talk(3);
 }

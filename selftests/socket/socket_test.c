@@ -639,9 +639,12 @@ TEST(create_reserved_bits)
 		try_create(&c, offsetof(struct spindle_group_create, __resv),
 			   sizeof(c.__resv), EINVAL);
 	}
-	TRY_CREATE(flags, 2, EINVAL);
+	TRY_CREATE(flags, SPINDLE_F_STATE, EINVAL);
+	TRY_CREATE(flags, 4, EINVAL);
 	TRY_CREATE(flags, 1U << 31, EINVAL);
 	TRY_CREATE(flags, SPINDLE_F_RECEIVER, 0);
+	TRY_CREATE(flags, SPINDLE_F_MINORITY, 0);
+	TRY_CREATE(flags, SPINDLE_F_MINORITY | SPINDLE_F_RECEIVER, 0);
 }
 
 TEST(join_reserved_bits)
@@ -655,9 +658,12 @@ TEST(join_reserved_bits)
 		try_join(&j, offsetof(struct spindle_group_join, __resv),
 			 sizeof(j.__resv), EINVAL);
 	}
-	TRY_JOIN(flags, 2, EINVAL);
+	TRY_JOIN(flags, SPINDLE_F_MINORITY, EINVAL);
+	TRY_JOIN(flags, 4, EINVAL);
 	TRY_JOIN(flags, 1U << 31, EINVAL);
 	TRY_JOIN(flags, SPINDLE_F_RECEIVER, 0);
+	TRY_JOIN(flags, SPINDLE_F_STATE, 0);
+	TRY_JOIN(flags, SPINDLE_F_STATE | SPINDLE_F_RECEIVER, 0);
 }
 
 static const char *const bad_names[] = {
@@ -1164,29 +1170,64 @@ TEST(join_other_configuration_on_the_same_node)
 
 TEST(join_full_group)
 {
-	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_config c = { .members = 2, .nodes = 2, .max_members = 2 };
 	struct spindle_group_join j;
 	struct st_group g = { 0 };
+	int fd = st_bound(2);
 
 	st_open(&g, &c);
 	j = join_of(g.name, st_addr(0));
 	CHECK_ERR(st_join(st_bound(0), &j), EUSERS);
 	CHECK_ERR(st_join(st_bound(1), &j), EUSERS);
-	CHECK_ERR(st_join(st_bound(2), &j), EUSERS);
+	CHECK_ERR(st_join(fd, &j), EUSERS);
+	CHECK_EQ(st_info(fd).state, SPINDLE_STATE_NONE);
+	/* until one goes */
+	close(g.fd[1]);
+	WAIT_UNTIL(!AGAIN(st_join(fd, &j), EUSERS), ST_SOON);
+	st_wait_members(fd, 2);
 }
 
-TEST(join_failed_group)
+TEST(join_closed_group)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct spindle_group_join j;
 	struct st_group g = { 0 };
+	int i;
 
 	st_open(&g, &c);
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	for (i = 0; i < 2; i++)
+		CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+	for (i = 0; i < 2; i++)
+		st_expect_end(g.fd[i]);
 	j = join_of(g.name, st_addr(0));
 	CHECK_ERR(st_join(st_bound(0), &j), EHOSTDOWN);
 	CHECK_ERR(st_join(st_bound(2), &j), EHOSTDOWN);
+}
+
+TEST(join_where_all_have_left)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct spindle_group_join j;
+	struct st_group g = { 0 };
+	int fd = st_bound(0);
+	int stays = st_bound(1);
+
+	/* the node has it no more, another one has */
+	st_open(&g, &c);
+	close(g.fd[0]);
+	st_wait_members(g.fd[1], 1);
+	j = join_of(g.name, st_addr(0));
+	CHECK_ERR(st_join(st_bound(2), &j), ENOENT);
+	CHECK_ERR(st_join(fd, &j), ENOENT);
+	j = join_of(g.name, st_addr(1));
+	CHECK_OK(st_join(fd, &j));
+	st_wait_members(fd, 2);
+	CHECK_EQ(st_info(fd).rank, 1);
+	close(g.fd[1]);
+	close(fd);
+	j = join_of(g.name, st_addr(1));
+	WAIT_UNTIL(st_join(st_bound(2), &j) && errno == ENOENT, ST_SOON);
+	close(stays);
 }
 
 TEST(join_by_any_member_node)
@@ -1258,7 +1299,8 @@ TEST(send_with_a_name)
 
 TEST(send_sizes)
 {
-	struct st_config c = { .members = 1, .window = 65536, .max_msg = 10000 };
+	struct st_config c = { .members = 1, .window = 65536, .max_msg = 10000,
+			       .max_object = 1 };
 	static const unsigned int sizes[] = { 0, 1, 7, 63, 64, 65, 4095, 4096, 4097, 9999, 10000 };
 	struct st_group g = { 0 };
 	char buf[10001];
@@ -1284,17 +1326,19 @@ TEST(send_huge_lengths)
 {
 	struct iovec iov[4];
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 4 };
-	int fd = st_alone();
+	struct st_config c = { .members = 1, .max_object = 1000000 };
+	struct st_group g = { 0 };
 	char *buf = malloc(1 << 20);
 	unsigned int i;
 
+	st_open(&g, &c);
 	for (i = 0; i < 4; i++) {
 		iov[i].iov_base = buf;
 		iov[i].iov_len = 1 << 20;
 	}
-	CHECK_ERR(send(fd, buf, 1 << 20, 0), EMSGSIZE);
-	CHECK_ERR(sendmsg(fd, &msg, 0), EMSGSIZE);
-	CHECK_EQ(st_info(fd).sent, 0);
+	CHECK_ERR(send(g.fd[0], buf, 1 << 20, 0), EMSGSIZE);
+	CHECK_ERR(sendmsg(g.fd[0], &msg, 0), EMSGSIZE);
+	CHECK_EQ(st_info(g.fd[0]).sent, 0);
 }
 
 TEST(send_by_who_may_not)
@@ -2275,9 +2319,9 @@ TEST(shutdown_write_wakes_the_writer)
 	pthread_join(thread, NULL);
 }
 
-/* Failure, as far as one host shows it */
+/* Members that go, as far as one host shows it; more is in views_test.c */
 
-TEST(close_fails_the_others)
+TEST(close_leaves_the_others_alone)
 {
 	struct st_config c = { .members = 3, .nodes = 2 };
 	struct st_group g = { 0 };
@@ -2286,73 +2330,82 @@ TEST(close_fails_the_others)
 	st_open(&g, &c);
 	close(g.fd[1]);
 	for (i = 0; i < 3; i += 2) {
-		st_wait_events(g.fd[i], POLLIN);
-		CHECK_EQ(st_events(g.fd[i]) & (POLLIN | POLLERR | POLLHUP),
-			 POLLIN | POLLERR | POLLHUP);
-		CHECK_EQ(st_info(g.fd[i]).state, SPINDLE_STATE_FAILED);
-		CHECK_EQ(st_info(g.fd[i]).error, ECONNRESET);
-		CHECK_EQ(st_so_error(g.fd[i]), ECONNRESET);
+		st_wait_members(g.fd[i], 2);
+		/* without events there is nothing to read */
+		CHECK_EQ(st_events(g.fd[i]) & (POLLIN | POLLERR | POLLHUP | POLLRDHUP), 0);
+		CHECK_EQ(st_info(g.fd[i]).state, SPINDLE_STATE_ACTIVE);
+		CHECK_EQ(st_info(g.fd[i]).error, 0);
+		CHECK_EQ(st_info(g.fd[i]).view, 2);
 		CHECK_EQ(st_so_error(g.fd[i]), 0);
-		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ECONNRESET);
-		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ECONNRESET);
-		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ECONNRESET);
-		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ECONNRESET);
+		CHECK_ERR(recv(g.fd[i], m.data, 1, MSG_DONTWAIT), EAGAIN);
 	}
+	st_say(g.fd[2], "still here");
+	st_expect(g.fd[0], "still here");
+	st_expect(g.fd[2], "still here");
 }
 
-TEST(delivered_before_the_failure)
+TEST(delivered_before_the_close)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
 
 	st_open(&g, &c);
-	st_say(g.fd[0], "one");
+	st_say(g.fd[1], "one");
 	st_say(g.fd[1], "two");
-	/* the other has taken both: they were delivered */
-	st_expect(g.fd[1], "one");
-	st_expect(g.fd[1], "two");
 	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	CHECK_OK(st_recv(g.fd[0], &m, 0));
-	CHECK_EQ(m.len, 3);
-	if (recv(g.fd[0], m.data, 16, 0) == 3)
-		CHECK_ERR(recv(g.fd[0], m.data, 1, 0), ECONNRESET);
-	else
-		CHECK_EQ(errno, ECONNRESET);
+	st_wait_members(g.fd[0], 1);
+	st_say(g.fd[0], "three");
+	st_expect(g.fd[0], "one");
+	st_expect(g.fd[0], "two");
+	st_expect(g.fd[0], "three");
+	CHECK_ERR(recv(g.fd[0], m.data, 1, MSG_DONTWAIT), EAGAIN);
 }
 
-TEST(failure_wakes_a_blocked_writer)
+TEST(close_wakes_a_blocked_writer)
 {
+	struct st_config c = { .members = 3, .nodes = 3, .window = 4096, .max_msg = 1024,
+			       .receivers = 1 << 2 };
 	struct st_group g = { 0 };
+	unsigned int n;
 	pid_t pid;
 
-	open_narrow(&g);
-	fill(g.fd[0], 1024);
+	/* it waits for the one that does not read, which goes */
+	st_open(&g, &c);
+	for (n = 0; send(g.fd[0], &m, 1024, MSG_DONTWAIT) == 1024; n++) {
+		CHECK_EQ(recv(g.fd[0], &m, 1024, 0), 1024);
+		CHECK_EQ(recv(g.fd[1], &m, 1024, 0), 1024);
+	}
+	CHECK_EQ(errno, EAGAIN);
 	pid = CHECK_OK(fork());
 	if (!pid) {
-		close(g.fd[1]);
-		CHECK_ERR(send(g.fd[0], &m, 1024, MSG_NOSIGNAL), ECONNRESET);
+		close(g.fd[2]);
+		CHECK_EQ(CHECK_OK(send(g.fd[0], &m, 1024, MSG_NOSIGNAL)), 1024);
 		_exit(0);
 	}
-	close(g.fd[1]);
+	close(g.fd[2]);
 	st_reap(pid);
+	CHECK_EQ(recv(g.fd[0], &m, 1024, 0), 1024);
+	CHECK_EQ(recv(g.fd[1], &m, 1024, 0), 1024);
 }
 
-TEST(failure_wakes_a_blocked_reader)
+TEST(close_of_the_last_other_sender_wakes_a_blocked_reader)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
 	pid_t pid;
 
+	/* who is left has shut down: the stream ends when the other goes */
 	st_open(&g, &c);
+	CHECK_OK(shutdown(g.fd[0], SHUT_WR));
 	pid = CHECK_OK(fork());
 	if (!pid) {
 		close(g.fd[1]);
-		CHECK_ERR(recv(g.fd[0], &m, 1024, 0), ECONNRESET);
+		st_expect_end(g.fd[0]);
 		_exit(0);
 	}
 	close(g.fd[1]);
 	st_reap(pid);
+	CHECK_EQ(st_info(g.fd[0]).state, SPINDLE_STATE_CLOSED);
 }
 
 TEST(close_right_after_create)

@@ -27,10 +27,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/keyctl.h>
 #include <linux/spindle.h>
 
 #define ST_UNUSED	__attribute__((unused))
@@ -287,13 +289,39 @@ static ST_UNUSED void st_name(char *name)
 	snprintf(name, SPINDLE_NAME_LEN, "t%d.%u", getpid(), count++);
 }
 
+/* A key in a keyring of this process alone, or of the session. */
+static ST_UNUSED long st_key_add(const char *type, const char *description, const void *secret,
+				 size_t len, int keyring)
+{
+	return syscall(SYS_add_key, type, description, secret, len, keyring);
+}
+
+static ST_UNUSED int st_key(int fd, const char *description)
+{
+	return setsockopt(fd, SOL_SPINDLE, SPINDLE_KEY, description, strlen(description));
+}
+
+/* With SPINDLE_TEST_KEY all groups have that secret. */
+static ST_UNUSED void st_key_default(int fd)
+{
+	const char *secret = getenv("SPINDLE_TEST_KEY");
+
+	if (!secret || !*secret || st_key(fd, "spindle:test") != -1 || errno != ENOKEY)
+		return;
+	CHECK_OK(st_key_add("user", "spindle:test", secret, strlen(secret),
+			    KEY_SPEC_PROCESS_KEYRING));
+	CHECK_OK(st_key(fd, "spindle:test"));
+}
+
 static ST_UNUSED int st_create(int fd, const struct spindle_group_create *c)
 {
+	st_key_default(fd);
 	return setsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_CREATE, c, sizeof(*c));
 }
 
 static ST_UNUSED int st_join(int fd, const struct spindle_group_join *j)
 {
+	st_key_default(fd);
 	return setsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_JOIN, j, sizeof(*j));
 }
 
@@ -324,6 +352,20 @@ static ST_UNUSED void st_wait_state(int fd, unsigned int state)
 		if (st_now() > end)
 			FAIL("state %u after %d s, not %u (error %s)", st_info(fd).state,
 			     2 * ST_SOON, state, st_err(st_info(fd).error));
+		st_pause_us(500);
+	}
+}
+
+/* So many are in the group, as this member knows it. */
+static ST_UNUSED void st_wait_members(int fd, unsigned int n)
+{
+	double end = st_now() + 2 * ST_SOON;
+	struct spindle_group_info info;
+
+	while ((info = st_info(fd)).members != n || info.state == SPINDLE_STATE_FORMING) {
+		if (st_now() > end)
+			FAIL("%u members after %d s, not %u (view %llu, state %u)", info.members,
+			     2 * ST_SOON, n, (unsigned long long)info.view, info.state);
 		st_pause_us(500);
 	}
 }
@@ -368,6 +410,9 @@ static ST_UNUSED void st_wait_events(int fd, int events)
 
 /* A group whose members are all sockets of this process. */
 
+/* Sixteen nodes on one processor may say nothing for a while: none is suspected. */
+#define ST_PATIENT_MS	60000
+
 struct st_config {
 	unsigned int members;
 	unsigned int nodes;	/* member i is on node i % nodes; 0: all on node 0 */
@@ -375,6 +420,14 @@ struct st_config {
 	unsigned int window;
 	unsigned int max_msg;
 	unsigned int depth;
+	unsigned int max_members;
+	unsigned int suspect_ms;	/* 0: ST_PATIENT_MS */
+	unsigned int evict_ms;
+	unsigned int flags;	/* SPINDLE_F_* of the group */
+	unsigned int max_object;
+	unsigned int block;
+	unsigned int algorithm;
+	unsigned int racks;	/* node i is in rack i % racks */
 	uint64_t receivers;	/* bit i: member i never sends */
 };
 
@@ -393,11 +446,53 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.window = c->window,
 		.max_msg = c->max_msg,
 		.depth = c->depth,
-		.flags = c->receivers & 1 ? SPINDLE_F_RECEIVER : 0,
+		.max_members = c->max_members,
+		.suspect_ms = c->suspect_ms ? c->suspect_ms : ST_PATIENT_MS,
+		.evict_ms = c->evict_ms,
+		.max_object = c->max_object,
+		.block = c->block,
+		.algorithm = c->algorithm,
+		.flags = c->flags | (c->receivers & 1 ? SPINDLE_F_RECEIVER : 0),
 	};
 
 	snprintf(create.name, sizeof(create.name), "%s", name);
 	return create;
+}
+
+static ST_UNUSED unsigned long st_meminfo(const char *what)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long kb = 0;
+	char line[128];
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (!strncmp(line, what, strlen(what)) && line[strlen(what)] == ':')
+			kb = strtoul(line + strlen(what) + 1, NULL, 10);
+	fclose(f);
+	return kb;
+}
+
+/* kB of free pages that processors keep for themselves: up to some ten megabytes. */
+static ST_UNUSED unsigned long st_free_lists(void)
+{
+	FILE *f = fopen("/proc/zoneinfo", "re");
+	unsigned long pages = 0, n;
+	char line[256];
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, " count: %lu", &n) == 1)
+			pages += n;
+	fclose(f);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* kB, but for what the kernel would give up if asked. */
+static ST_UNUSED unsigned long st_free_memory(void)
+{
+	CHECK(st_write_file("/proc/sys/vm/drop_caches", "3"));
+	return st_meminfo("MemFree") + st_free_lists();
 }
 
 /* Make the group and let all but @missing members come. */
@@ -418,6 +513,7 @@ static ST_UNUSED void st_open_but(struct st_group *g, const struct st_config *c,
 	for (g->n = 1; g->n < c->members - missing; g->n++) {
 		g->fd[g->n] = st_bound(g->n % nodes);
 		join.flags = c->receivers >> g->n & 1 ? SPINDLE_F_RECEIVER : 0;
+		join.rack = c->racks ? g->n % nodes % c->racks : 0;
 		CHECK_OK(st_join(g->fd[g->n], &join));
 	}
 }

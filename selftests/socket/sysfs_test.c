@@ -103,18 +103,63 @@ TEST(state_closed)
 	}
 }
 
-TEST(state_failed)
+TEST(state_where_the_only_member_was_put_out)
 {
-	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_config c = { .members = 2, .nodes = 2, .window = 4096, .max_msg = 1024,
+			       .evict_ms = 300 };
 	struct st_group g = { 0 };
-	char want[16];
+	unsigned int n;
+
+	/* who does not read is put out */
+	st_open(&g, &c);
+	for (n = 0; st_info(g.fd[1]).state == SPINDLE_STATE_ACTIVE; n++) {
+		st_say(g.fd[0], "unread");
+		st_expect(g.fd[0], "unread");
+		CHECK(n < 10000);
+	}
+	st_wait_state(g.fd[1], SPINDLE_STATE_FAILED);
+	st_wait_members(g.fd[0], 1);
+	CHECK_EQ(st_info(g.fd[1]).error, ECONNABORTED);
+	/* the node itself has left in good order */
+	expect(1, &g, "state", "closed");
+	expect(1, &g, "error", "0");
+	expect(0, &g, "state", "active");
+	expect(0, &g, "error", "0");
+}
+
+TEST(view_by_view)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct spindle_group_join join = { 0 };
+	struct st_group g = { 0 };
+	struct stat st;
+	int fd, i;
 
 	st_open(&g, &c);
 	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	snprintf(want, sizeof(want), "%d", ECONNRESET);
-	expect(0, &g, "state", "failed");
-	expect(0, &g, "error", want);
+	st_wait_members(g.fd[0], 2);
+	st_wait_members(g.fd[2], 2);
+	for (i = 0; i < 3; i += 2) {
+		expect(i, &g, "state", "active");
+		expect(i, &g, "view", "2");
+		/* those of the view, not what was asked for */
+		expect(i, &g, "members", "2");
+		expect(i, &g, "senders", "2");
+		expect(i, &g, "nodes", "2");
+	}
+	WAIT_UNTIL(stat(path_of(1, &g, "state"), &st), ST_SOON);
+	snprintf(join.name, sizeof(join.name), "%s", g.name);
+	st_contact(&join, st_addr(2));
+	fd = st_bound(1);
+	CHECK_OK(st_join(fd, &join));
+	st_wait_members(fd, 3);
+	st_wait_members(g.fd[0], 3);
+	expect(0, &g, "view", "3");
+	expect(1, &g, "view", "3");
+	expect(1, &g, "state", "active");
+	expect(1, &g, "members", "3");
+	expect(1, &g, "nodes", "3");
+	close(fd);
 }
 
 TEST(addresses_by_rank)

@@ -13,12 +13,23 @@
 
 #define MOST	12		/* messages in a claim, or peeked at once */
 #define HISTORY	4096		/* entries remembered, more than any ring here */
+#define LANES	4096		/* that there are in all, one after the other in few slots */
+
+enum kind {
+	MESSAGE,
+	MINE,			/* state */
+	OTHERS_LAST,		/* state for others, by which they are up to date */
+	EVENT,
+	NOTHING,
+};
 
 struct entry {
-	unsigned int lane;
-	uint64_t number;	/* of its lane */
+	enum kind kind;
+	unsigned int lane;	/* of an event: its type */
+	uint64_t number;	/* of its lane, or of the event */
 	uint32_t len;
-	uint32_t flags;
+	bool object;
+	bool given;
 };
 
 struct model {
@@ -35,8 +46,10 @@ struct model {
 	struct entry entries[HISTORY];
 	uint64_t published, next, released;
 	struct spindle_msg held[HISTORY];	/* by entry */
-	uint64_t lane_sent[SPINDLE_MAX_MEMBERS];
-	uint64_t received;
+	uint64_t lane_sent[LANES];
+	uint64_t received, views, events;
+	unsigned int wanted;
+	bool known;		/* which state is this member's */
 };
 
 static struct model m;
@@ -193,49 +206,139 @@ static void do_send(void)
 	m.sent_bytes += iov.iov_len;
 }
 
-static void remember(unsigned int lane, uint64_t number, uint32_t len, uint32_t flags)
+static uint32_t state_for(uint32_t uid)
 {
-	m.entries[m.published++ % HISTORY] = (struct entry) { lane, number, len, flags };
+	return SPINDLE_DELIVERY_STATE | uid << SPINDLE_DELIVERY_UID_SHIFT;
+}
+
+static void do_state_send(void)
+{
+	static unsigned char data[1 << 16];
+	struct iovec iov = { .iov_len = some_length(&m.rng, fake.c.max_msg) };
+	int want = claim_answer(&iov, 1);
+
+	fill(data, 0, m.tail, iov.iov_len);
+	CHECK_EQ(spindle_state_send(m.sp, FAKE_UID - below(2), data, iov.iov_len,
+				    below(2) ? SPINDLE_INFO_LAST : 0), want);
+	if (want)
+		return;
+	m.tail++;
+	m.pos += units(iov.iov_len);
+	m.sent_bytes += iov.iov_len;
+}
+
+static void remember(enum kind kind, unsigned int lane, uint64_t number, uint32_t len)
+{
+	m.entries[m.published++ % HISTORY] = (struct entry) { kind, lane, number, len, false };
 	CHECK_EQ(m.published, fake.status->published);
+}
+
+static enum kind kind_of(uint32_t flags)
+{
+	if (!flags)
+		return MESSAGE;
+	if ((flags & ~SPINDLE_DELIVERY_LAST) == state_for(FAKE_UID))
+		return MINE;
+	return flags & SPINDLE_DELIVERY_LAST ? OTHERS_LAST : NOTHING;
 }
 
 static void do_deliver(void)
 {
 	static unsigned char data[1 << 16];
-	unsigned int lane = below(fake.c.lanes);
+	unsigned int slot = below(fake.c.slots), lane = fake.rank[slot] - FAKE_RANK;
 	uint64_t own = fake.ndelivered;
-	uint32_t len;
+	uint32_t len, flags;
+	bool object;
 
-	if (!lane) {
+	if (!slot) {
 		if (fake_deliver_own()) {
 			struct fake_message *f = &fake.taken[own % FAKE_IN_FLIGHT];
 
 			check_content(fake_own(f->pos), 0, own, f->len);
-			remember(0, own, f->len, 0);
+			remember(kind_of(f->flags), 0, own, f->len);
 		}
 		return;
 	}
 	len = some_length(&m.rng, fake.c.max_msg);
-	if (!fake_room(lane, len))
+	if (!fake.ring[slot] || !fake_room(slot, len))
 		return;
 	if (!below(6)) {
-		fake_deliver_flags(lane, 1U << below(32));
-		remember(lane, 0, 0, 1);
+		flags = 1U << below(32);
+		if (flags == SPINDLE_DELIVERY_OBJECT)
+			flags |= SPINDLE_DELIVERY_FIN;
+		fake_deliver_flags(slot, flags);
+		remember(NOTHING, lane, 0, 0);
 		return;
 	}
+	flags = below(6) ? 0 : state_for(FAKE_UID - below(2)) | below(2) * SPINDLE_DELIVERY_LAST;
 	fill(data, lane, m.lane_sent[lane], len);
-	fake_deliver(lane, data, len);
-	remember(lane, m.lane_sent[lane]++, len, 0);
+	object = !below(6);
+	if (object)
+		fake_deliver_object(slot, flags, data, len);
+	else
+		fake_deliver_state(slot, flags, data, len);
+	remember(kind_of(flags), lane, m.lane_sent[lane]++, len);
+	m.entries[(m.published - 1) % HISTORY].object = object;
 }
 
-/* Every look passes over what is no message. */
+/* An event, and with those of a new view perhaps new lanes. */
+static void do_event(void)
+{
+	enum spindle_event_type type = below(2) ? SPINDLE_EVENT_VIEW :
+						  1 + below(SPINDLE_EVENT_CURRENT);
+	unsigned int i;
+
+	if (!fake_delivery_room())
+		return;
+	if (type == SPINDLE_EVENT_VIEW) {
+		for (i = 1; i < fake.c.slots && fake.lanes < LANES; i++)
+			if (below(2))
+				fake_renew(i);
+		m.views++;
+	}
+	remember(EVENT, type, fake_event(type), 0);
+}
+
+static void do_events(void)
+{
+	m.wanted = below(2 * SPINDLE_WANT_CURRENT) & SPINDLE_WANT_ALL;
+	CHECK_EQ(spindle_events(m.sp, m.wanted), 0);
+	CHECK_EQ(fake.wanted, m.wanted);
+}
+
+static bool wants(const struct entry *e)
+{
+	switch (e->kind) {
+	case MESSAGE:
+		return true;
+	case MINE:
+		return m.known;
+	case OTHERS_LAST:
+		return m.known && m.wanted & SPINDLE_WANT_CURRENT;
+	case EVENT:
+		return m.wanted >> e->lane & 1;
+	default:
+		return false;
+	}
+}
+
+static void step(bool given)
+{
+	struct entry *e = &m.entries[m.next % HISTORY];
+
+	e->given = given;
+	if (!given && m.released == m.next)
+		m.released++;
+	m.next++;
+	if (e->kind == EVENT && e->lane == SPINDLE_EVENT_VIEW)
+		m.known = true;
+}
+
+/* Every look passes over what is not for this program. */
 static bool more(void)
 {
-	while (m.next < m.published && m.entries[m.next % HISTORY].flags) {
-		if (m.released == m.next)
-			m.released++;
-		m.next++;
-	}
+	while (m.next < m.published && !wants(&m.entries[m.next % HISTORY]))
+		step(false);
 	return m.next < m.published;
 }
 
@@ -247,20 +350,58 @@ static void check_told(void)
 
 static void release_to(uint64_t end)
 {
-	for (; m.released < end; m.released++)
-		m.received += !m.entries[m.released % HISTORY].flags;
-	while (m.released < m.next && m.entries[m.released % HISTORY].flags)
+	struct entry *e;
+
+	for (; m.released < end; m.released++) {
+		e = &m.entries[m.released % HISTORY];
+		m.received += e->given && e->kind < OTHERS_LAST;
+		m.events += e->given && e->kind >= OTHERS_LAST;
+	}
+	while (m.released < m.next && !m.entries[m.released % HISTORY].given)
 		m.released++;
 }
 
 static void check_msg(const struct spindle_msg *msg, uint64_t entry)
 {
 	struct entry *e = &m.entries[entry % HISTORY];
+	static unsigned char data[1 << 16];
 
 	CHECK_EQ(msg->entry, entry);
+	if (e->kind == OTHERS_LAST) {
+		CHECK_EQ(msg->flags, SPINDLE_MSG_EVENT);
+		CHECK_EQ(msg->event, SPINDLE_EVENT_CURRENT);
+		CHECK_EQ(msg->number, 0);
+		CHECK_EQ(msg->rank, 1);
+		return;
+	}
+	if (e->kind == EVENT) {
+		CHECK_EQ(msg->flags, SPINDLE_MSG_EVENT);
+		CHECK_EQ(msg->event, e->lane);
+		CHECK_EQ(msg->number, e->number);
+		CHECK_EQ(msg->rank, ~0U);
+		return;
+	}
+	CHECK_EQ(msg->event, 0);
+	CHECK_EQ(msg->flags & ~SPINDLE_MSG_LAST, (e->kind == MINE ? SPINDLE_MSG_STATE : 0) |
+		 (e->object ? SPINDLE_MSG_OBJECT : 0));
 	CHECK_EQ(msg->len, e->len);
-	CHECK_EQ(msg->rank, 10 + e->lane);
+	CHECK_EQ(msg->rank, FAKE_RANK + e->lane);
+	if (e->object && !msg->data) {
+		CHECK_EQ(spindle_object_read(m.sp, msg, 0, data, e->len), 0);
+		check_content(data, e->lane, e->number, e->len);
+		return;
+	}
+	CHECK(msg->data);
 	check_content(msg->data, e->lane, e->number, e->len);
+}
+
+static uint32_t len_of(const struct entry *e)
+{
+	if (e->kind == OTHERS_LAST)
+		return sizeof(struct spindle_event);
+	if (e->kind == EVENT)
+		return fake.events[e->number % FAKE_EVENTS].size;
+	return e->len;
 }
 
 static void do_peek(void)
@@ -273,7 +414,8 @@ static void do_peek(void)
 	for (i = 0; i < max && more(); i++) {
 		CHECK(i < n);
 		check_msg(&msgs[i], m.next);
-		m.held[m.next++ % HISTORY] = msgs[i];
+		m.held[m.next % HISTORY] = msgs[i];
+		step(true);
 	}
 	CHECK_EQ(n, i);
 	/* it looks on only while there is room for more */
@@ -291,11 +433,11 @@ static void do_release(void)
 		return;
 	}
 	entry = m.released + below(m.next - m.released);
-	if (m.entries[entry % HISTORY].flags)
+	if (!m.entries[entry % HISTORY].given)
 		return;
 	/* still what it was when it was peeked */
 	for (i = m.released; i <= entry; i++)
-		if (!m.entries[i % HISTORY].flags)
+		if (m.entries[i % HISTORY].given)
 			check_msg(&m.held[i % HISTORY], i);
 	CHECK_EQ(spindle_release(m.sp, entry), 0);
 	release_to(entry + 1);
@@ -314,12 +456,13 @@ static void do_recv(void)
 
 	if (more())
 		want = m.released != m.next ? -EBUSY :
-		       m.entries[m.next % HISTORY].len > size ? -EMSGSIZE : 0;
+		       len_of(&m.entries[m.next % HISTORY]) > size ? -EMSGSIZE : 0;
 	CHECK_EQ(spindle_recv(m.sp, data, size, &msg), want);
 	if (!want) {
 		check_msg(&msg, m.next);
 		CHECK(msg.data == data);
-		m.next++;
+		CHECK_EQ(msg.len, len_of(&m.entries[m.next % HISTORY]));
+		step(true);
 		release_to(m.next);
 	}
 	check_told();
@@ -347,7 +490,7 @@ static void one_step(void)
 	uint64_t tail = fake.user->tx_tail, released = fake.user->rx_released;
 	bool sleeps = fake.status->flags, told;
 
-	switch (below(16)) {
+	switch (below(18)) {
 	case 0 ... 1:
 		do_claim();
 		break;
@@ -359,7 +502,10 @@ static void one_step(void)
 			do_abort();
 		break;
 	case 5:
-		do_send();
+		if (below(4))
+			do_send();
+		else
+			do_state_send();
 		break;
 	case 6 ... 8:
 		do_deliver();
@@ -386,6 +532,14 @@ static void one_step(void)
 	case 15:
 		fake_set_wakeup(!below(4));
 		return;
+	case 16:
+		if (!below(4))
+			do_event();
+		break;
+	case 17:
+		if (!below(8))
+			do_events();
+		break;
 	}
 	told = tail != fake.user->tx_tail || released != fake.user->rx_released;
 	/* a call may tell both of a message and of what follows it */
@@ -415,11 +569,13 @@ TEST_SECONDS(each_answer_is_foretold, 600)
 			.tx_base = below(2) * below(1000),
 			.tx_start = below(2) * below(1000),
 		};
+		c.slots = c.lanes + below(3);
 		c.max_msg = 1 + below(c.window);
-		printf("# seed %llu, round %lu: window %u, depth %u, max %u, %u deliveries, %u lanes\n",
+		printf("# seed %llu, round %lu: window %u, depth %u, max %u, %u deliveries, %u lanes, %u slots\n",
 		       (unsigned long long)seed, round, c.window, c.depth, c.max_msg,
-		       c.deliveries, c.lanes);
+		       c.deliveries, c.lanes, c.slots);
 		m.sp = fake_member(&c);
+		fake.holds = true;
 		m.pos = c.tx_start;
 		m.published = c.rx_base;
 		m.next = c.rx_base;
@@ -427,7 +583,13 @@ TEST_SECONDS(each_answer_is_foretold, 600)
 		for (i = 0; i < steps / rounds; i++)
 			one_step();
 		CHECK(m.tail > steps / rounds / 100 && m.received > steps / rounds / 100);
+		printf("# %llu views, %llu events read, %u lanes, %u maps\n",
+		       (unsigned long long)m.views, (unsigned long long)m.events, fake.lanes,
+		       fake.maps);
+		CHECK(m.views && m.events);
+		fake.holds = false;
 		CHECK_EQ(spindle_close(m.sp), 0);
+		CHECK_EQ(fake.maps, fake.unmaps);
 		munmap(fake.status, fake.rings.status_size);
 	}
 }
@@ -439,6 +601,7 @@ struct traffic {
 	uint64_t messages;	/* of the own lane */
 	uint64_t seed;
 	int how;		/* enum spindle_wait, or 3 for any */
+	uint64_t view;
 };
 
 static enum spindle_wait some_way(const struct traffic *t, uint64_t *rng)
@@ -476,14 +639,32 @@ static void *sender(void *arg)
 	return NULL;
 }
 
+static void a_view_begins(struct traffic *t, const struct spindle_msg *msg)
+{
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	size_t size = sizeof(u);
+
+	CHECK_EQ(msg->event, SPINDLE_EVENT_VIEW);
+	CHECK_EQ(spindle_event(t->sp, msg->number, &u.event, &size), 0);
+	CHECK_EQ(u.event.type, SPINDLE_EVENT_VIEW);
+	CHECK(u.event.view > t->view);
+	t->view = u.event.view;
+}
+
 static void *receiver(void *arg)
 {
-	uint64_t next[SPINDLE_MAX_MEMBERS] = { 0 };
+	static uint64_t next[LANES];
 	struct spindle_msg msgs[MOST];
 	struct traffic *t = arg;
 	uint64_t rng = t->seed + 2;
 	unsigned int i, n, lane;
 	int ret;
+
+	memset(next, 0, sizeof(next));
+	CHECK_EQ(spindle_events(t->sp, SPINDLE_WANT_VIEW), 0);
 
 	for (;;) {
 		ret = spindle_peek(t->sp, msgs, 1 + st_random(&rng) % MOST, &n);
@@ -496,7 +677,11 @@ static void *receiver(void *arg)
 		}
 		CHECK_EQ(ret, 0);
 		for (i = 0; i < n; i++) {
-			lane = msgs[i].rank - 10;
+			if (msgs[i].event) {
+				a_view_begins(t, &msgs[i]);
+				continue;
+			}
+			lane = msgs[i].rank - FAKE_RANK;
 			check_content(msgs[i].data, lane, next[lane]++, msgs[i].len);
 		}
 		CHECK_EQ(spindle_release(t->sp, msgs[n - 1].entry), 0);
@@ -529,25 +714,35 @@ static void engine_sleeps(void)
 
 static void engine(struct traffic *t)
 {
-	uint64_t rng = t->seed + 3, number[SPINDLE_MAX_MEMBERS] = { 0 };
 	static unsigned char data[1 << 16];
+	static uint64_t number[LANES];
+	uint64_t rng = t->seed + 3;
 	bool over = false;
 
+	memset(number, 0, sizeof(number));
 	while (!over) {
 		unsigned int did = fake_take() + fake_collect();
-		unsigned int i, lane = st_random(&rng) % fake.c.lanes;
+		unsigned int i, slot = st_random(&rng) % fake.c.slots;
 		uint32_t len = some_length(&rng, fake.c.max_msg);
+		unsigned int lane;
 
 		CHECK_EQ(fake.status->tx_error, 0);
 		for (i = st_random(&rng) % 8; i && fake_deliver_own(); i--)
 			did++;
-		if (lane && st_random(&rng) % 2 && fake_room(lane, len)) {
+		lane = fake.rank[slot] - FAKE_RANK;
+		if (slot && st_random(&rng) % 2 && fake_room(slot, len)) {
 			fill(data, lane, number[lane]++, len);
-			fake_deliver(lane, data, len);
+			fake_deliver(slot, data, len);
 			did++;
 		}
-		if (!(st_random(&rng) % 64) && fake_room(lane, 0))
-			fake_deliver_flags(lane, SPINDLE_DELIVERY_FIN);
+		if (!(st_random(&rng) % 64) && fake_room(slot, 0))
+			fake_deliver_flags(slot, SPINDLE_DELIVERY_FIN);
+		if (!(st_random(&rng) % 128) && fake_delivery_room() && fake.lanes < LANES) {
+			if (slot)
+				fake_renew(slot);
+			fake_event(SPINDLE_EVENT_VIEW);
+			did++;
+		}
 		over = __atomic_load_n(&fake.shutdowns, __ATOMIC_ACQUIRE) && !fake_take() &&
 		       fake.ntaken == t->messages && fake.ndelivered == t->messages;
 		if (!did && !over && fake.ndelivered == fake.ntaken)
@@ -584,6 +779,7 @@ static void traffic(int how)
 		CHECK_EQ(pthread_join(rx, NULL), 0);
 		CHECK_EQ(spindle_stats(t.sp, &stats), 0);
 		CHECK_EQ(stats.sent, messages);
+		CHECK(messages < 1000 || t.view > 3);
 		CHECK_EQ(stats.kicks, fake.kicks);
 		printf("# %llu messages: %llu received, %llu kicks, %llu waits, %llu refused\n",
 		       (unsigned long long)messages, (unsigned long long)stats.received,

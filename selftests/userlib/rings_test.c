@@ -232,6 +232,8 @@ TEST(what_can_never_be_claimed)
 	CHECK_EQ(claim(sp, iov, 1, 1025), -EMSGSIZE);
 	CHECK_EQ(claim(sp, iov, 1, SIZE_MAX), -EMSGSIZE);
 	CHECK_EQ(claim(sp, iov, 5, 1024), -EINVAL);
+	/* that may be an object, which the kernel decides */
+	fake.send_errno = EMSGSIZE;
 	CHECK_EQ(spindle_send(sp, "", (size_t)1 << 33), -EMSGSIZE);
 	CHECK_EQ(claim(sp, iov, 4, 1024), 0);
 	CHECK_EQ(claim(sp, iov, 1, 0), -EBUSY);
@@ -405,10 +407,10 @@ TEST(messages_come_in_order_with_their_senders)
 	CHECK_EQ(spindle_peek(sp, msgs, 2, &n), 0);
 	CHECK_EQ(n, 2);
 	expect(&msgs[0], "first");
-	CHECK_EQ(msgs[0].rank, 11);
+	CHECK_EQ(msgs[0].rank, FAKE_RANK + 1);
 	CHECK_EQ(msgs[0].seq, 5);
 	expect(&msgs[1], "own");
-	CHECK_EQ(msgs[1].rank, 10);
+	CHECK_EQ(msgs[1].rank, FAKE_RANK);
 	CHECK(msgs[1].seq > msgs[0].seq);
 	CHECK_EQ(fake.user->rx_seen, 2);
 	CHECK_EQ(fake.user->rx_released, 0);
@@ -460,7 +462,7 @@ TEST(what_is_no_message_is_passed_over)
 	deliver(1, "a");
 	fake_deliver_flags(1, SPINDLE_DELIVERY_FIN);
 	deliver(1, "b");
-	fake_deliver_flags(1, SPINDLE_DELIVERY_FIN | 1U << 7);
+	fake_deliver_flags(1, SPINDLE_DELIVERY_EVENT | 1U << 7);
 	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
 	CHECK_EQ(n, 2);
 	expect(&msgs[0], "a");
@@ -490,7 +492,7 @@ TEST(copying)
 	deliver(1, "9");
 	CHECK_EQ(spindle_recv(sp, buf, 7, &msg), -EMSGSIZE);
 	CHECK_EQ(msg.len, 8);
-	CHECK_EQ(msg.rank, 11);
+	CHECK_EQ(msg.rank, FAKE_RANK + 1);
 	CHECK(!msg.data);
 	CHECK_EQ(spindle_recv(sp, buf, 7, NULL), -EMSGSIZE);
 	CHECK(!buf[0]);
@@ -507,6 +509,432 @@ TEST(copying)
 	CHECK(!memcmp(buf, "ten", 3));
 	CHECK_EQ(stats(sp).copied_bytes, 11);
 	CHECK_EQ(stats(sp).received, 3);
+}
+
+/* Rings by slot */
+
+static unsigned int lane_maps(void)
+{
+	return fake.maps - 3 - !fake.c.receiver;
+}
+
+TEST(a_ring_is_mapped_at_its_first_message)
+{
+	struct fake_config c = { .lanes = 5, .slots = 80 };
+	struct spindle *sp = fake_member(&c);
+	unsigned int i;
+
+	CHECK_EQ(lane_maps(), 0);
+	for (i = 0; i < 3; i++) {
+		deliver(4, "four");
+		CHECK_EQ(spindle_release(sp, expect_one(sp, "four")), 0);
+		CHECK_EQ(lane_maps(), 1);
+	}
+	CHECK_EQ(fake_collect(), 3);
+	around(sp, 10);
+	CHECK_EQ(lane_maps(), 2);
+	CHECK_EQ(fake.unmaps, 0);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.unmaps, fake.maps);
+}
+
+TEST(a_ring_that_cannot_be_mapped_loses_nothing)
+{
+	struct fake_config c = { .lanes = 4 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msgs[4];
+	char buf[16];
+	unsigned int n;
+
+	deliver(1, "one");
+	fake.fail_map = 1;
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), -ENOMEM);
+	CHECK_EQ(n, 0);
+	fake.fail_map = 1;
+	CHECK_EQ(spindle_recv(sp, buf, sizeof(buf), NULL), -ENOMEM);
+	/* what can be given is given */
+	deliver(2, "two");
+	fake.fail_map = 2;
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 1);
+	expect(&msgs[0], "one");
+	expect_one(sp, "two");
+	/* no such slot */
+	deliver(3, "x");
+	fake.deliveries[2].lane |= 77;
+	CHECK_EQ(peek(sp), -EPROTO);
+}
+
+static void view_begins(unsigned int slot)
+{
+	CHECK(fake_renew(slot));
+	fake_event(SPINDLE_EVENT_VIEW);
+}
+
+TEST(a_slot_is_another_lanes_after_a_view)
+{
+	struct fake_config c = { .lanes = 3, .slots = 4 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msg;
+	unsigned int i, n;
+
+	for (i = 0; i < 10; i++) {
+		deliver(1, "before");
+		deliver(2, "stays");
+		CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+		CHECK_EQ(msg.rank, i ? FAKE_RANK + 2 + i : FAKE_RANK + 1);
+		expect(&msg, "before");
+		CHECK_EQ(spindle_release(sp, expect_one(sp, "stays")), 0);
+		CHECK_EQ(lane_maps(), 2 * (i + 1));
+		CHECK_EQ(fake.unmaps, 2 * i);
+		CHECK(!fake_renew(1));
+		CHECK_EQ(fake_collect(), 2 + !!i);
+		view_begins(1);
+		CHECK_EQ(peek(sp), -EAGAIN);
+		/* of both, as it cannot know which */
+		CHECK_EQ(fake.unmaps, 2 * (i + 1));
+	}
+	/* who is in it was asked each time */
+	CHECK_EQ(fake.event_calls, 1 + 10);
+}
+
+TEST(what_is_held_stays_mapped_through_views)
+{
+	struct fake_config c = { .lanes = 4, .deliveries = 16 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msgs[8];
+	unsigned int n;
+
+	fake.holds = true;
+	deliver(1, "held");
+	deliver(2, "gone");
+	deliver(1, "too");
+	CHECK_EQ(spindle_peek(sp, msgs, 8, &n), 0);
+	CHECK_EQ(n, 3);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	fake_collect();
+	CHECK(!fake_renew(1));
+	view_begins(2);
+	deliver(2, "new");
+	CHECK_EQ(spindle_peek(sp, msgs + 3, 5, &n), 0);
+	CHECK_EQ(n, 1);
+	expect(&msgs[3], "new");
+	CHECK_EQ(msgs[3].rank, FAKE_RANK + 4);
+	CHECK_EQ(lane_maps(), 3);
+	CHECK_EQ(fake.unmaps, 1);
+	/* the third is still where it was, and its sender's ring the same */
+	expect(&msgs[2], "too");
+	deliver(1, "more");
+	expect_one(sp, "more");
+	CHECK_EQ(lane_maps(), 3);
+	/* two views over what is held; the releases let the rings go */
+	fake_event(SPINDLE_EVENT_VIEW);
+	deliver(3, "last");
+	expect_one(sp, "last");
+	fake_event(SPINDLE_EVENT_VIEW);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(fake.unmaps, 1);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
+	CHECK_EQ(fake.unmaps, 1);
+	CHECK_EQ(spindle_release(sp, msgs[3].entry), 0);
+	CHECK_EQ(fake.unmaps, 2);
+	CHECK_EQ(spindle_release(sp, msgs[3].entry + 1), 0);
+	CHECK_EQ(fake.unmaps, 3);
+	CHECK_EQ(fake.user->rx_released, 7);
+	CHECK_EQ(spindle_release(sp, msgs[3].entry + 3), 0);
+	CHECK_EQ(fake.unmaps, 4);
+	CHECK_EQ(fake.user->rx_released, 9);
+	fake_collect();
+	view_begins(1);
+	deliver(1, "anew");
+	CHECK_EQ(spindle_release(sp, expect_one(sp, "anew")), 0);
+	CHECK_EQ(lane_maps(), 5);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.unmaps, fake.maps);
+}
+
+/* Events */
+
+TEST(events_come_when_they_are_wanted)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[8];
+	unsigned int n;
+
+	CHECK_EQ(spindle_events(sp, 1), -EINVAL);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL << 1), -EINVAL);
+	fake.events_errno = EBUSY;
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), -EBUSY);
+	fake.events_errno = 0;
+	fake_event(SPINDLE_EVENT_VIEW);
+	fake_event(SPINDLE_EVENT_SLOW);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(fake.user->rx_released, 2);
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW | SPINDLE_WANT_CURRENT), 0);
+	CHECK_EQ(fake.wanted, SPINDLE_WANT_VIEW | SPINDLE_WANT_CURRENT);
+	deliver(1, "a");
+	CHECK_EQ(fake_event(SPINDLE_EVENT_VIEW), 3);
+	fake_event(SPINDLE_EVENT_SUSPECTED);
+	deliver(1, "b");
+	CHECK_EQ(fake_event(SPINDLE_EVENT_CURRENT), 5);
+	fake_event((enum spindle_event_type)40);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), 0);
+	CHECK_EQ(spindle_peek(sp, msgs, 8, &n), 0);
+	CHECK_EQ(n, 4);
+	expect(&msgs[0], "a");
+	CHECK_EQ(msgs[0].flags, 0);
+	CHECK_EQ(msgs[0].event, 0);
+	CHECK_EQ(msgs[1].flags, SPINDLE_MSG_EVENT);
+	CHECK_EQ(msgs[1].event, SPINDLE_EVENT_VIEW);
+	CHECK_EQ(msgs[1].number, 3);
+	CHECK_EQ(msgs[1].rank, ~0U);
+	CHECK_EQ(msgs[1].len, 0);
+	CHECK(!msgs[1].data);
+	expect(&msgs[2], "b");
+	CHECK_EQ(msgs[3].event, SPINDLE_EVENT_CURRENT);
+	CHECK_EQ(msgs[3].number, 5);
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 3);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 5);
+	CHECK_EQ(spindle_release(sp, msgs[3].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 8);
+	/* an event is no message */
+	CHECK_EQ(stats(sp).received, 2);
+	CHECK_EQ(fake_collect(), 8);
+}
+
+TEST(what_was_given_stays_given)
+{
+	struct spindle *sp = fake_member(&small);
+
+	/* wanted no more when it is released */
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	deliver(1, "a");
+	expect_one(sp, "a");
+	fake_event(SPINDLE_EVENT_VIEW);
+	CHECK_EQ(peek(sp), 0);
+	CHECK_EQ(spindle_events(sp, 0), 0);
+	CHECK_EQ(spindle_release(sp, 0), 0);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_release(sp, 1), 0);
+	CHECK_EQ(fake.user->rx_released, 2);
+	/* not wanted before, and passed over */
+	deliver(1, "b");
+	fake_event(SPINDLE_EVENT_VIEW);
+	expect_one(sp, "b");
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	CHECK_EQ(spindle_release(sp, 2), 0);
+	CHECK_EQ(fake.user->rx_released, 4);
+}
+
+TEST(what_an_event_says)
+{
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	struct spindle *sp = fake_member(&small);
+	struct spindle_event *event = &u.event;
+	size_t size = sizeof(*event);
+	struct spindle_msg msg;
+	unsigned int n;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), 0);
+	fake_event(SPINDLE_EVENT_VIEW);
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+	CHECK_EQ(spindle_event(sp, msg.number, event, &(size_t){ sizeof(*event) - 1 }), -EINVAL);
+	CHECK_EQ(spindle_event(sp, msg.number, event, &size), -ERANGE);
+	CHECK_EQ(size, sizeof(*event) + 4 * sizeof(event->member[0]));
+	CHECK_EQ(event->members, 3);
+	CHECK_EQ(spindle_event(sp, msg.number, event, &size), 0);
+	CHECK_EQ(event->type, SPINDLE_EVENT_VIEW);
+	CHECK_EQ(event->view, 2);
+	CHECK_EQ(event->members, 3);
+	CHECK_EQ(event->member[2].flags, SPINDLE_EM_SELF);
+	CHECK_EQ(event->member[3].reason, SPINDLE_REASON_LOST);
+	size = SIZE_MAX;
+	CHECK_EQ(spindle_event(sp, msg.number + 1, event, &size), -ENOENT);
+	CHECK_EQ(spindle_release(sp, msg.entry), 0);
+	CHECK_EQ(spindle_event(sp, msg.number, event, &size), -ENOENT);
+}
+
+TEST(copying_events)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_event event;
+	char room[SPINDLE_EVENT_SIZE];
+	struct spindle_msg msg;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), 0);
+	fake_event(SPINDLE_EVENT_SUSPECTED);
+	deliver(1, "x");
+	fake_event(SPINDLE_EVENT_VIEW);
+	CHECK_EQ(spindle_recv(sp, &event, sizeof(event) - 1, &msg), -EMSGSIZE);
+	CHECK_EQ(msg.len, sizeof(event));
+	CHECK_EQ(msg.event, SPINDLE_EVENT_SUSPECTED);
+	CHECK(!msg.data);
+	CHECK_EQ(spindle_recv(sp, &event, sizeof(event), &msg), 0);
+	CHECK(msg.data == &event);
+	CHECK_EQ(msg.flags, SPINDLE_MSG_EVENT);
+	CHECK_EQ(event.type, SPINDLE_EVENT_SUSPECTED);
+	CHECK_EQ(event.subject, 1);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_recv(sp, room, 1, &msg), 0);
+	CHECK_EQ(msg.flags, 0);
+	/* at any place in memory */
+	fake.events_errno = ENOMEM;
+	CHECK_EQ(spindle_recv(sp, room + 1, sizeof(room) - 1, &msg), -ENOMEM);
+	fake.events_errno = 0;
+	CHECK_EQ(spindle_recv(sp, room + 1, sizeof(room) - 1, NULL), 0);
+	memcpy(&event, room + 1, sizeof(event));
+	CHECK_EQ(event.members, 3);
+	CHECK_EQ(fake.user->rx_released, 3);
+	CHECK_EQ(stats(sp).received, 1);
+	CHECK_EQ(stats(sp).copied_bytes, 1);
+}
+
+/* State */
+
+static void state(unsigned int lane, uint32_t uid, uint32_t last, const char *text)
+{
+	fake_deliver_state(lane, SPINDLE_DELIVERY_STATE | last | uid << SPINDLE_DELIVERY_UID_SHIFT,
+			   text, strlen(text));
+}
+
+TEST(state_for_others_is_passed_over)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[8];
+	unsigned int n;
+
+	fake_event(SPINDLE_EVENT_VIEW);
+	state(1, FAKE_UID - 1, 0, "not mine");
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(fake.user->rx_released, 2);
+	CHECK_EQ(lane_maps(), 0);
+	deliver(1, "a");
+	state(1, FAKE_UID, 0, "mine");
+	state(1, FAKE_UID + (1 << 16), SPINDLE_DELIVERY_LAST, "not mine");
+	state(1, FAKE_UID, SPINDLE_DELIVERY_LAST, "all");
+	/* what nobody can know */
+	state(1, FAKE_UID, 1 << 5, "?");
+	CHECK_EQ(spindle_peek(sp, msgs, 8, &n), 0);
+	CHECK_EQ(n, 3);
+	expect(&msgs[1], "mine");
+	CHECK_EQ(msgs[1].flags, SPINDLE_MSG_STATE);
+	CHECK_EQ(msgs[1].rank, FAKE_RANK + 1);
+	expect(&msgs[2], "all");
+	CHECK_EQ(msgs[2].flags, SPINDLE_MSG_STATE | SPINDLE_MSG_LAST);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 5);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 7);
+	CHECK_EQ(stats(sp).received, 3);
+	CHECK_EQ(stats(sp).received_bytes, 8);
+	CHECK_EQ(fake_collect(), 7);
+}
+
+TEST(others_are_current)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[8];
+	struct spindle_event event;
+	unsigned int n;
+
+	fake_event(SPINDLE_EVENT_VIEW);
+	state(1, FAKE_UID - 1, SPINDLE_DELIVERY_LAST, "not asked for");
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_CURRENT), 0);
+	state(1, FAKE_UID - 1, 0, "not the last");
+	state(1, FAKE_UID - 1, SPINDLE_DELIVERY_LAST, "the last");
+	/* its own is a message */
+	state(1, FAKE_UID, SPINDLE_DELIVERY_LAST, "own");
+	state(1, FAKE_UID + 5, SPINDLE_DELIVERY_LAST, "of who is gone");
+	CHECK_EQ(spindle_peek(sp, msgs, 8, &n), 0);
+	CHECK_EQ(n, 3);
+	CHECK_EQ(msgs[0].flags, SPINDLE_MSG_EVENT);
+	CHECK_EQ(msgs[0].event, SPINDLE_EVENT_CURRENT);
+	CHECK_EQ(msgs[0].rank, 1);
+	CHECK_EQ(msgs[0].number, 0);
+	CHECK(!msgs[0].data);
+	CHECK_EQ(msgs[0].len, 0);
+	expect(&msgs[1], "own");
+	CHECK_EQ(msgs[1].event, 0);
+	CHECK_EQ(msgs[2].event, SPINDLE_EVENT_CURRENT);
+	CHECK_EQ(msgs[2].rank, ~0U);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
+	CHECK_EQ(fake_collect(), 6);
+	CHECK_EQ(stats(sp).received, 1);
+	/* the ring of its sender is not needed for that */
+	CHECK_EQ(lane_maps(), 1);
+	state(1, FAKE_UID - 2, SPINDLE_DELIVERY_LAST, "copied");
+	CHECK_EQ(spindle_recv(sp, &event, sizeof(event) - 1, &msgs[0]), -EMSGSIZE);
+	CHECK_EQ(spindle_recv(sp, &event, sizeof(event), &msgs[0]), 0);
+	CHECK_EQ(msgs[0].len, sizeof(event));
+	CHECK_EQ(event.type, SPINDLE_EVENT_CURRENT);
+	CHECK_EQ(event.subject, 0);
+	CHECK_EQ(event.view, 2);
+	CHECK_EQ(event.seq, msgs[0].seq);
+	CHECK_EQ(event.members + event.left + event.number, 0);
+}
+
+TEST(who_has_read_before_knows_its_number)
+{
+	struct spindle *sp;
+
+	fake_boot(&small);
+	fake.began = true;
+	CHECK_EQ(spindle_open(&sp, "10.0.0.1"), 0);
+	CHECK_EQ(spindle_ready(sp, 0), 0);
+	state(1, FAKE_UID - 1, 0, "not mine");
+	state(1, FAKE_UID, 0, "mine");
+	expect_one(sp, "mine");
+}
+
+TEST(who_knows_no_number_is_sent_no_state)
+{
+	struct spindle *sp = fake_member(&small);
+
+	state(1, 0, 0, "whose?");
+	CHECK_EQ(peek(sp), -EAGAIN);
+	fake.events_errno = ENOMEM;
+	fake_event(SPINDLE_EVENT_VIEW);
+	state(1, 0, 0, "whose?");
+	CHECK_EQ(peek(sp), -EAGAIN);
+	fake.events_errno = 0;
+	fake_event(SPINDLE_EVENT_VIEW);
+	state(1, FAKE_UID, 0, "mine");
+	expect_one(sp, "mine");
+}
+
+TEST(sending_state)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msg;
+	unsigned int n;
+
+	fake_event(SPINDLE_EVENT_VIEW);
+	CHECK_EQ(spindle_state_send(sp, 1 << 24, "x", 1, 0), -EINVAL);
+	CHECK_EQ(spindle_state_send(sp, 1, "x", 1, SPINDLE_INFO_STATE), -EINVAL);
+	CHECK_EQ(spindle_state_send(sp, (1 << 24) - 1, "one", 3, 0), 0);
+	CHECK_EQ(spindle_state_send(sp, 0, NULL, 0, SPINDLE_INFO_LAST), 0);
+	CHECK_EQ(spindle_state_send(sp, FAKE_UID, "own", 3, SPINDLE_INFO_LAST), 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), 0);
+	take(4);
+	CHECK_EQ(fake.taken[0].flags, 0xffffff00U | SPINDLE_DELIVERY_STATE);
+	CHECK_EQ(fake.taken[1].flags, SPINDLE_DELIVERY_STATE | SPINDLE_DELIVERY_LAST);
+	CHECK_EQ(fake.taken[3].flags, 0);
+	while (fake_deliver_own())
+		;
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+	expect(&msg, "own");
+	CHECK_EQ(msg.flags, SPINDLE_MSG_STATE | SPINDLE_MSG_LAST);
+	expect_one(sp, "x");
+	CHECK_EQ(stats(sp).sent, 4);
+	CHECK_EQ(stats(sp).sent_bytes, 7);
 }
 
 /* The end */
@@ -577,16 +1005,16 @@ TEST(a_group_that_failed_can_be_read_to_its_last)
 
 	CHECK_EQ(claim(sp, &iov, 1, 1), 0);
 	deliver(1, "last");
-	fake_set_state(SPINDLE_STATE_FAILED, ECONNRESET);
-	CHECK_EQ(spindle_commit(sp, 1, NULL), -ECONNRESET);
+	fake_set_state(SPINDLE_STATE_FAILED, ECONNABORTED);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), -ECONNABORTED);
 	CHECK_EQ(fake_take(), 0);
 	CHECK_EQ(spindle_abort(sp), 0);
-	CHECK_EQ(spindle_send(sp, "x", 1), -ECONNRESET);
+	CHECK_EQ(spindle_send(sp, "x", 1), -ECONNABORTED);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, -1), 0);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_BLOCK, -1), 0);
 	expect_one(sp, "last");
-	CHECK_EQ(peek(sp), -ECONNRESET);
-	CHECK_EQ(spindle_recv(sp, NULL, 0, NULL), -ECONNRESET);
+	CHECK_EQ(peek(sp), -ECONNABORTED);
+	CHECK_EQ(spindle_recv(sp, NULL, 0, NULL), -ECONNABORTED);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_SPIN, -1), 0);
 	CHECK_EQ(spindle_release(sp, 0), 0);
 	CHECK_EQ(spindle_close(sp), 0);
@@ -729,7 +1157,7 @@ TEST(waiting_ends_with_a_message)
 static void *fail_soon(void *arg)
 {
 	st_pause_us(20000);
-	fake_set_state(SPINDLE_STATE_FAILED, EHOSTDOWN);
+	fake_set_state(SPINDLE_STATE_FAILED, ENETDOWN);
 	return arg;
 }
 
@@ -748,7 +1176,7 @@ static void fails_while_waiting(unsigned int events)
 		CHECK_EQ(pthread_create(&thread, NULL, fail_soon, NULL), 0);
 		CHECK_EQ(spindle_wait(sp, events, ways[i], -1), 0);
 		CHECK_EQ(events & SPINDLE_READABLE ? peek(sp) : spindle_send(sp, "x", 1),
-			 -EHOSTDOWN);
+			 -ENETDOWN);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 	}
 }

@@ -15,7 +15,7 @@ STEPS = int(os.environ.get('SPINDLE_TEST_STEPS', '400000'))
 WARNINGS = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
 # the sanitizers' runs are that much slower
 SLOWER = {'plain': 1, 'address': 4, 'thread': 4}
-TESTS = ['life_test', 'rings_test', 'model_test']
+TESTS = ['life_test', 'rings_test', 'model_test', 'objects_test']
 
 # pylint: disable=redefined-outer-name
 
@@ -81,7 +81,7 @@ def declared():
 
 def test_what_is_exported_is_what_is_declared(installed):
     names = declared()
-    assert len(names) == 18
+    assert len(names) == 33
     of_map = re.findall(r'^\t(spindle_\w+);', text_of(PROJECT, 'userlib', 'libspindle.map'), re.M)
     assert of_map == names
     assert sorted(exported(installed)) == sorted(['LIBSPINDLE_0.1', *(

@@ -18,6 +18,10 @@
 struct copy_batch {
 	unsigned char *data;
 	struct mmsghdr msgs[PERF_MAX_BATCH];
+	union {
+		struct cmsghdr hdr;
+		unsigned char room[CMSG_SPACE(sizeof(struct spindle_object))];
+	} how;
 	struct iovec iov[PERF_MAX_BATCH];
 	struct sockaddr_spindle from[PERF_MAX_BATCH];
 };
@@ -54,6 +58,9 @@ int perf_socket_open(struct perf_member *m, const char *addr)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &left, sizeof(left)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof(left)))
 		perf_die(m, "timeouts: %s", strerror(errno));
+	if (m->opt->key && setsockopt(fd, SOL_SPINDLE, SPINDLE_KEY, m->opt->key,
+				      strlen(m->opt->key)))
+		perf_die(m, "key %s: %s", m->opt->key, strerror(errno));
 	return fd;
 }
 
@@ -101,7 +108,7 @@ static void copy_info(struct perf_flow *f, struct spindle_group_info *info)
 static void batch_init(struct perf_flow *f, struct copy_batch *b)
 {
 	const struct perf_options *opt = f->member->opt;
-	size_t room = opt->max_msg;
+	size_t room = perf_room(opt);
 	unsigned int i;
 
 	b->data = malloc(opt->batch * room);
@@ -113,6 +120,22 @@ static void batch_init(struct perf_flow *f, struct copy_batch *b)
 		b->iov[i] = (struct iovec){ b->data + i * room, room };
 		b->msgs[i].msg_hdr.msg_iov = &b->iov[i];
 		b->msgs[i].msg_hdr.msg_iovlen = 1;
+	}
+}
+
+/* Each message says that it is an object. */
+static void send_always(struct copy_batch *b, unsigned int n)
+{
+	const struct spindle_object how = { .flags = SPINDLE_OBJECT_ALWAYS };
+	unsigned int i;
+
+	b->how.hdr.cmsg_level = SOL_SPINDLE;
+	b->how.hdr.cmsg_type = SPINDLE_CMSG_OBJECT;
+	b->how.hdr.cmsg_len = CMSG_LEN(sizeof(how));
+	memcpy(CMSG_DATA(&b->how.hdr), &how, sizeof(how));
+	for (i = 0; i < n; i++) {
+		b->msgs[i].msg_hdr.msg_control = &b->how;
+		b->msgs[i].msg_hdr.msg_controllen = sizeof(b->how);
 	}
 }
 
@@ -132,6 +155,8 @@ static void copy_start(struct perf_flow *f)
 	batch_init(f, &c->out);
 	for (i = 0; i < f->member->opt->batch; i++)
 		c->out.iov[i].iov_len = f->member->opt->size;
+	if (f->member->opt->always)
+		send_always(&c->out, f->member->opt->batch);
 }
 
 /*

@@ -28,6 +28,10 @@ static void must(struct perf_flow *f, int ret, const char *what)
 static void mapped_open(struct perf_flow *f, const char *addr)
 {
 	must(f, spindle_open(&f->sp, addr), "spindle_open");
+	if (f->member->opt->key)
+		must(f, spindle_key(f->sp, f->member->opt->key), "spindle_key");
+	if (f->member->opt->objects)
+		must(f, spindle_map(f->sp, SPINDLE_MAP_RX), "spindle_map");
 }
 
 static void mapped_create(struct perf_flow *f, const struct spindle_group_create *group)
@@ -57,6 +61,22 @@ static void mapped_wait(struct perf_flow *f, unsigned int events)
 			     f->member->opt->timeout * 1000), "spindle_wait");
 }
 
+/* Objects do not go through the ring. */
+static unsigned int mapped_send_object(struct perf_flow *f)
+{
+	const struct perf_options *opt = f->member->opt;
+	const struct spindle_object how = { .flags = SPINDLE_OBJECT_ALWAYS };
+	const struct iovec iov = { f->made, opt->size };
+	int ret;
+
+	perf_handed_over(f, f->res->sent, 1);
+	perf_fill(f, f->made, f->res->sent);
+	while ((ret = spindle_object_send(f->sp, &iov, 1, opt->always ? &how : NULL)) == -EAGAIN)
+		mapped_wait(f, SPINDLE_WRITABLE);
+	must(f, ret, "spindle_object_send");
+	return 1;
+}
+
 static unsigned int mapped_send(struct perf_flow *f, unsigned int n)
 {
 	const struct perf_options *opt = f->member->opt;
@@ -64,6 +84,8 @@ static unsigned int mapped_send(struct perf_flow *f, unsigned int n)
 	unsigned int i;
 	int ret;
 
+	if (opt->objects)
+		return mapped_send_object(f);
 	perf_handed_over(f, f->res->sent, n);
 	for (;;) {
 		for (i = 0; i < n; i++)
@@ -105,8 +127,11 @@ static bool mapped_receive(struct perf_flow *f)
 	must(f, ret, "spindle_peek");
 	for (i = 0; i < n; i++) {
 		data = msgs[i].data;
-		if (opt->memcpy && msgs[i].len <= opt->max_msg)
-			data = memcpy(f->taken, data, msgs[i].len);
+		if ((opt->memcpy || !data) && msgs[i].len <= perf_room(opt)) {
+			must(f, spindle_object_read(f->sp, &msgs[i], 0, f->taken, msgs[i].len),
+			     "spindle_object_read");
+			data = f->taken;
+		}
 		perf_take(f, msgs[i].rank, data, msgs[i].len);
 		/* nobody waits behind a slow reader longer than it takes */
 		if (f->slow_us)

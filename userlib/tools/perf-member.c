@@ -265,6 +265,9 @@ static struct spindle_group_create config_of(const struct perf_options *opt, uns
 		.window = idle ? opt->idle_window : opt->window,
 		.max_msg = idle ? 0 : opt->max_msg,
 		.depth = idle ? SPINDLE_MIN_DEPTH : opt->depth,
+		.max_object = idle ? 0 : opt->max_object,
+		.block = opt->block,
+		.algorithm = opt->algorithm,
 	};
 
 	perf_group_name(opt, c.name, sizeof(c.name), i, idle);
@@ -277,7 +280,9 @@ static void enter(struct perf_member *m, struct perf_flow *f, unsigned int i)
 	const struct perf_options *opt = m->opt;
 	const struct perf_ops *ops = all_ops[opt->mode];
 	struct spindle_group_create create = config_of(opt, i, !f);
-	struct spindle_group_join join = { 0 };
+	struct spindle_group_join join = {
+		.rack = opt->racks ? m->index % opt->racks : 0,
+	};
 	const char *contact = opt->contact ? opt->contact : opt->addr[0];
 	int err;
 
@@ -371,8 +376,8 @@ static void start_flow(struct perf_member *m, struct perf_flow *f)
 	if (m->index == opt->locals - 1)
 		f->slow_us = opt->slow_us;
 	f->res->hash = 0xcbf29ce484222325ULL;
-	f->made = calloc(1, opt->max_msg);
-	f->taken = calloc(1, opt->max_msg);
+	f->made = calloc(1, perf_room(opt));
+	f->taken = calloc(1, perf_room(opt));
 	if (!f->made || !f->taken)
 		perf_die(m, "no memory for messages");
 	sem_init(&f->own_seen, 0, 0);
@@ -429,6 +434,18 @@ void perf_member_run(const struct perf_options *opt, struct perf_shared *shared,
 		await_view(&m, &m.flows[i]);
 	for (i = 0; i < opt->idle; i++)
 		await_idle(&m, i);
+	if (opt->explain) {
+		perf_count_word(&shared->ready);
+		if (!perf_wait_word(&shared->ready, opt->locals, m.deadline))
+			perf_die(&m, "others were not ready in time");
+		if (!index)
+			perf_explain(&m.flows[0]);
+		perf_count_word(&shared->done);
+		/* the view is what was explained until all have seen it */
+		if (!perf_wait_word(&shared->done, opt->locals, m.deadline))
+			perf_die(&m, "others did not end in time");
+		return;
+	}
 	set_optimisations(&m);
 	for (i = 0; i < opt->active; i++)
 		start_flow(&m, &m.flows[i]);

@@ -2,22 +2,27 @@
 /*
  * spindle-perf: its options.
  */
-#include <argp.h>
 #include <arpa/inet.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "perf.h"
+#include "tool.h"
 
 enum {
 	OPT_CONTACT = 256,
+	OPT_KEY,
 	OPT_MEMBERS,
 	OPT_SENDERS,
 	OPT_GROUP,
 	OPT_WINDOW,
 	OPT_MAX_MSG,
+	OPT_MAX_OBJECT,
+	OPT_BLOCK,
+	OPT_ALGORITHM,
+	OPT_RACKS,
+	OPT_OBJECT,
+	OPT_EXPLAIN,
 	OPT_IDLE,
 	OPT_IDLE_WINDOW,
 	OPT_ACTIVE,
@@ -42,7 +47,7 @@ enum {
 };
 
 static const char doc[] =
-	"Measure ordered multicast.\vNUM may end in k or M (times 1024). See spindle-perf(1).";
+	"Measure ordered multicast.\vNUM may end in k, M or G (times 1024). See spindle-perf(1).";
 
 static const struct argp_option options[] = {
 	{ .doc = "Traffic:" },
@@ -61,11 +66,18 @@ static const struct argp_option options[] = {
 	{ .doc = "Groups:" },
 	{ "address", 'A', "ADDR[,ADDR...]", 0, "nodes of the local members ($SPINDLE_ADDR)" },
 	{ "contact", OPT_CONTACT, "ADDR", 0, "join there; \"-\": create (-)" },
+	{ "key", OPT_KEY, "DESCRIPTION", 0, "the key that all members share (none)" },
 	{ "members", OPT_MEMBERS, "NUM", 0, "members in all (the local ones)" },
 	{ "group", OPT_GROUP, "NAME", 0, "name of the group (perf)" },
 	{ "tx-depth", 't', "NUM", 0, "messages a sender may have in flight" },
 	{ "window", OPT_WINDOW, "NUM", 0, "bytes of a sender's ring" },
-	{ "max-msg", OPT_MAX_MSG, "NUM", 0, "largest message (as --size)" },
+	{ "max-msg", OPT_MAX_MSG, "NUM", 0,
+	  "largest message of the ring (as --size, if the ring has room for it)" },
+	{ "max-object", OPT_MAX_OBJECT, "NUM", 0, "largest message (16M, or as --size)" },
+	{ "algorithm", OPT_ALGORITHM, TOOL_ALGORITHMS, 0,
+	  "how larger ones are handed on (auto)" },
+	{ "block", OPT_BLOCK, "NUM", 0, "in blocks of so many bytes" },
+	{ "racks", OPT_RACKS, "NUM", 0, "local members are in so many racks by turns (1)" },
 	{ "active", OPT_ACTIVE, "NUM", 0, "groups with this traffic at once (1)" },
 	{ "idle", OPT_IDLE, "NUM", 0, "groups without traffic beside (0)" },
 	{ "idle-window", OPT_IDLE_WINDOW, "NUM", 0, "their rings (4k)" },
@@ -74,8 +86,11 @@ static const struct argp_option options[] = {
 	{ .doc = "Ways:" },
 	{ "mode", OPT_MODE, "mapped|copy", 0, "messages in place, or by system calls (mapped)" },
 	{ "memcpy", OPT_MEMCPY, NULL, 0, "copy into and out of mapped rings" },
+	{ "object", OPT_OBJECT, NULL, 0, "in blocks though it fits the ring" },
 	{ "wait", OPT_WAIT, "block|adaptive|spin", 0, "how threads wait (block)" },
 	{ .doc = "Results:" },
+	{ "explain", OPT_EXPLAIN, "NUM[,NUM...]", OPTION_ARG_OPTIONAL,
+	  "send nothing, but say how messages of these sizes would be sent, and why" },
 	{ "latency", OPT_LATENCY, "closed|load", OPTION_ARG_OPTIONAL,
 	  "latencies, of one message at a time (closed) or of the full stream" },
 	{ "interval-us", OPT_INTERVAL_US, "NUM", 0, "closed: pause between messages (0)" },
@@ -99,37 +114,6 @@ struct later {
 	bool iters_given;
 };
 
-static uint64_t number(struct argp_state *state, const char *text, uint64_t min, uint64_t max)
-{
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 0);
-	if (end != text && (*end == 'k' || *end == 'K')) {
-		value <<= 10;
-		end++;
-	} else if (end != text && *end == 'M') {
-		value <<= 20;
-		end++;
-	}
-	if (end == text || *end || errno || *text == '-' || value < min || value > max)
-		argp_error(state, "%s: a number from %llu to %llu is wanted", text,
-			   (unsigned long long)min, (unsigned long long)max);
-	return value;
-}
-
-static int choice(struct argp_state *state, const char *text, const char *const *words)
-{
-	int i;
-
-	for (i = 0; words[i]; i++)
-		if (!strcmp(text, words[i]))
-			return i;
-	argp_error(state, "%s: no such choice", text);
-	return 0;
-}
-
 /* "half" and its like, of so many. */
 static unsigned int part_of(struct argp_state *state, const char *text, unsigned int all)
 {
@@ -139,7 +123,7 @@ static unsigned int part_of(struct argp_state *state, const char *text, unsigned
 		return all > 1 ? all / 2 : 1;
 	if (!strcmp(text, "one"))
 		return 1;
-	return number(state, text, 1, all);
+	return tool_number(state, text, 1, all);
 }
 
 static void addresses(struct argp_state *state, struct perf_options *opt, const char *list)
@@ -153,6 +137,21 @@ static void addresses(struct argp_state *state, struct perf_options *opt, const 
 		if (!perf_addr(word, &ss))
 			argp_error(state, "%s: not an address", word);
 		snprintf(opt->addr[opt->locals++], PERF_ADDR_LEN, "%s", word);
+	}
+	free(copy);
+}
+
+static void explained(struct argp_state *state, struct perf_options *opt, const char *list)
+{
+	static const char usual[] = "64,1k,16k,64k,256k,1M,4M,16M";
+	char *copy = strdup(list ? list : usual), *word, *save = NULL;
+
+	opt->explain = true;
+	opt->nsizes = 0;
+	for (word = strtok_r(copy, ", ", &save); word; word = strtok_r(NULL, ", ", &save)) {
+		if (opt->nsizes == PERF_MAX_SIZES)
+			argp_error(state, "more than %d sizes", PERF_MAX_SIZES);
+		opt->sizes[opt->nsizes++] = tool_number(state, word, 0, UINT32_MAX);
 	}
 	free(copy);
 }
@@ -186,10 +185,16 @@ static void finish(struct argp_state *state, struct later *l)
 	if (l->seconds_given && opt->optimise && !strstr(opt->optimise, "null") &&
 	    !strstr(opt->optimise, "all") && senders > 1)
 		argp_error(state, "without nulls all have to send as many messages: -n, not -D");
-	if (!opt->max_msg)
+	if (!opt->max_msg && opt->size <= (opt->window ? opt->window : PERF_WINDOW) &&
+	    !opt->explain)
 		opt->max_msg = opt->size ? opt->size : 1;
-	if (opt->size > opt->max_msg)
+	opt->objects = opt->always || !opt->max_msg || opt->size > opt->max_msg;
+	if (!opt->max_object && opt->size > PERF_OBJECT)
+		opt->max_object = opt->size;
+	if (opt->objects && opt->max_object && opt->size > opt->max_object)
 		argp_error(state, "a message is larger than the largest");
+	if (opt->objects && opt->mode == PERF_MAPPED && opt->batch > 1)
+		argp_error(state, "objects are sent one at a time");
 	if (opt->memcpy && opt->mode == PERF_COPY)
 		argp_error(state, "--mode copy copies anyway");
 	if (opt->latency == PERF_LATENCY_CLOSED && opt->batch > 1)
@@ -212,10 +217,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 's':
-		opt->size = number(state, arg, 0, PERF_MAX_SIZE);
+		opt->size = tool_number(state, arg, 0, PERF_MAX_SIZE);
 		break;
 	case 'n':
-		opt->iters = number(state, arg, 1, UINT32_MAX);
+		opt->iters = tool_number(state, arg, 1, UINT32_MAX);
 		l->iters_given = true;
 		break;
 	case 'D':
@@ -225,10 +230,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		l->seconds_given = true;
 		break;
 	case OPT_WARMUP:
-		opt->warmup = number(state, arg, 0, UINT32_MAX);
+		opt->warmup = tool_number(state, arg, 0, UINT32_MAX);
 		break;
 	case 't':
-		opt->depth = number(state, arg, 0, SPINDLE_MAX_DEPTH);
+		opt->depth = tool_number(state, arg, 0, SPINDLE_MAX_DEPTH);
 		break;
 	case 'A':
 		addresses(state, opt, arg);
@@ -236,8 +241,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_CONTACT:
 		opt->contact = strcmp(arg, "-") ? arg : NULL;
 		break;
+	case OPT_KEY:
+		opt->key = arg;
+		break;
 	case OPT_MEMBERS:
-		opt->members = number(state, arg, 1, SPINDLE_MAX_MEMBERS);
+		opt->members = tool_number(state, arg, 1, SPINDLE_MAX_MEMBERS);
 		break;
 	case OPT_SENDERS:
 		l->senders = arg;
@@ -246,22 +254,40 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opt->group = arg;
 		break;
 	case OPT_WINDOW:
-		opt->window = number(state, arg, 0, SPINDLE_MAX_WINDOW);
+		opt->window = tool_number(state, arg, 0, SPINDLE_MAX_WINDOW);
 		break;
 	case OPT_MAX_MSG:
-		opt->max_msg = number(state, arg, 1, PERF_MAX_SIZE);
+		opt->max_msg = tool_number(state, arg, 1, PERF_MAX_SIZE);
+		break;
+	case OPT_MAX_OBJECT:
+		opt->max_object = tool_number(state, arg, 1, SPINDLE_MAX_OBJECT);
+		break;
+	case OPT_ALGORITHM:
+		opt->algorithm = tool_algorithm(state, arg);
+		break;
+	case OPT_BLOCK:
+		opt->block = tool_number(state, arg, SPINDLE_MIN_BLOCK, SPINDLE_MAX_BLOCK);
+		break;
+	case OPT_RACKS:
+		opt->racks = tool_number(state, arg, 1, SPINDLE_MAX_RACK + 1);
+		break;
+	case OPT_OBJECT:
+		opt->always = true;
+		break;
+	case OPT_EXPLAIN:
+		explained(state, opt, arg);
 		break;
 	case OPT_ACTIVE:
-		opt->active = number(state, arg, 1, PERF_MAX_ACTIVE);
+		opt->active = tool_number(state, arg, 1, PERF_MAX_ACTIVE);
 		break;
 	case OPT_IDLE:
-		opt->idle = number(state, arg, 0, PERF_MAX_IDLE);
+		opt->idle = tool_number(state, arg, 0, PERF_MAX_IDLE);
 		break;
 	case OPT_IDLE_WINDOW:
-		opt->idle_window = number(state, arg, 0, SPINDLE_MAX_WINDOW);
+		opt->idle_window = tool_number(state, arg, 0, SPINDLE_MAX_WINDOW);
 		break;
 	case OPT_DELAY_US:
-		opt->delay_us = number(state, arg, 0, 60000000);
+		opt->delay_us = tool_number(state, arg, 0, 60000000);
 		break;
 	case OPT_DELAYED:
 		l->delayed = arg;
@@ -270,31 +296,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opt->delay_busy = true;
 		break;
 	case OPT_SLOW_US:
-		opt->slow_us = number(state, arg, 0, 60000000);
+		opt->slow_us = tool_number(state, arg, 0, 60000000);
 		break;
 	case OPT_MODE:
-		opt->mode = choice(state, arg, modes);
+		opt->mode = tool_choice(state, arg, modes);
 		break;
 	case OPT_MEMCPY:
 		opt->memcpy = true;
 		break;
 	case OPT_BATCH:
-		opt->batch = number(state, arg, 1, PERF_MAX_BATCH);
+		opt->batch = tool_number(state, arg, 1, PERF_MAX_BATCH);
 		break;
 	case OPT_WAIT:
-		opt->wait = choice(state, arg, waits);
+		opt->wait = tool_choice(state, arg, waits);
 		break;
 	case OPT_VERIFY:
-		opt->verify = choice(state, arg, verifies);
+		opt->verify = tool_choice(state, arg, verifies);
 		break;
 	case OPT_NO_VERIFY:
 		opt->verify = PERF_VERIFY_NONE;
 		break;
 	case OPT_LATENCY:
-		opt->latency = PERF_LATENCY_CLOSED + (arg ? choice(state, arg, latencies) : 0);
+		opt->latency = PERF_LATENCY_CLOSED + (arg ? tool_choice(state, arg, latencies) : 0);
 		break;
 	case OPT_INTERVAL_US:
-		opt->interval_us = number(state, arg, 0, 60000000);
+		opt->interval_us = tool_number(state, arg, 0, 60000000);
 		break;
 	case OPT_OPTIMISE:
 		opt->optimise = arg;
@@ -309,7 +335,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opt->marks = true;
 		break;
 	case OPT_TIMEOUT:
-		opt->timeout = number(state, arg, 1, 864000);
+		opt->timeout = tool_number(state, arg, 1, 864000);
 		break;
 	case ARGP_KEY_ARG:
 		argp_error(state, "%s: unknown word", arg);

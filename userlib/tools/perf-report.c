@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "perf.h"
+#include "tool.h"
 
 #define MIB	1048576.0
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -161,6 +162,9 @@ static struct json_object *options_json(const struct perf_options *opt,
 		{ "window", opt->window },
 		{ "depth", opt->depth },
 		{ "max_msg", opt->max_msg },
+		{ "max_object", opt->max_object },
+		{ "block", opt->block },
+		{ "racks", opt->racks },
 		{ "batch", opt->batch },
 		{ "delay_us", opt->delay_us },
 		{ "delayed", opt->delayed },
@@ -175,6 +179,9 @@ static struct json_object *options_json(const struct perf_options *opt,
 	json_object_object_add(o, "seconds", number(opt->seconds));
 	json_object_object_add(o, "mode", json_object_new_string(mode_names[opt->mode]));
 	json_object_object_add(o, "memcpy", json_object_new_boolean(opt->memcpy));
+	json_object_object_add(o, "object", json_object_new_boolean(opt->objects));
+	json_object_object_add(o, "algorithm",
+			       json_object_new_string(tool_algorithm_name(opt->algorithm)));
 	json_object_object_add(o, "wait", json_object_new_string(wait_names[opt->wait]));
 	json_object_object_add(o, "verify", json_object_new_string(verify_names[opt->verify]));
 	json_object_object_add(o, "latency", json_object_new_string(latency_names[opt->latency]));

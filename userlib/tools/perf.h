@@ -26,7 +26,10 @@
 #define PERF_MAX_ACTIVE	64
 #define PERF_MAX_IDLE	256
 #define PERF_MAX_BATCH	256
-#define PERF_MAX_SIZE	SPINDLE_MAX_WINDOW
+#define PERF_MAX_SIZE	SPINDLE_MAX_OBJECT
+#define PERF_MAX_SIZES	32		/* that are explained */
+#define PERF_OBJECT	(16U << 20)	/* likewise, the largest object */
+#define PERF_WINDOW	(256U << 10)	/* the kernel's, if nobody says another */
 #define PERF_SAMPLES	(1U << 20)	/* messages that latencies are kept of */
 #define PERF_ERR_LEN	256
 #define PERF_ADDR_LEN	64
@@ -63,11 +66,21 @@ enum perf_latency {
  * @addr: nodes of the local members
  * @locals: their number
  * @contact: where the group is joined; NULL: the first local member creates it
+ * @key: description of the key that the members share, or NULL
  * @members: members in all
  * @senders: how many of them send; 0: all
  * @group: name
  * @window: bytes of ring; 0: the kernel's default
- * @max_msg: largest message
+ * @max_msg: largest message of the ring; 0: the kernel's default
+ * @max_object: largest message; 0: the kernel's default
+ * @block: of objects; 0: by size
+ * @algorithm: enum spindle_algorithm
+ * @racks: local member i is in rack i % @racks
+ * @always: messages are objects though they fit the ring
+ * @objects: so they are, or they do not fit
+ * @explain: say how messages would be sent, and send none
+ * @sizes: of these
+ * @nsizes: their number
  * @depth: messages in flight; 0: the kernel's default
  * @active: groups with traffic
  * @idle: groups without
@@ -97,11 +110,21 @@ struct perf_options {
 	char addr[PERF_MAX_LOCAL][PERF_ADDR_LEN];
 	unsigned int locals;
 	const char *contact;
+	const char *key;
 	unsigned int members;
 	unsigned int senders;
 	const char *group;
 	uint32_t window;
 	uint32_t max_msg;
+	uint32_t max_object;
+	uint32_t block;
+	uint32_t algorithm;
+	unsigned int racks;
+	bool always;
+	bool objects;
+	bool explain;
+	uint32_t sizes[PERF_MAX_SIZES];
+	unsigned int nsizes;
 	uint32_t depth;
 	unsigned int active;
 	unsigned int idle;
@@ -299,6 +322,15 @@ void perf_take(struct perf_flow *f, uint32_t rank, const void *data, uint32_t le
 int perf_left_ms(const struct perf_flow *f);
 __attribute__((noreturn, format(printf, 2, 3)))
 void perf_die(const struct perf_member *m, const char *fmt, ...);
+
+/* Room for a message of those that are sent. */
+static inline size_t perf_room(const struct perf_options *opt)
+{
+	return opt->size > opt->max_msg ? opt->size : opt->max_msg ? opt->max_msg : 1;
+}
+
+/* perf-explain.c */
+void perf_explain(struct perf_flow *f);
 
 /* perf-copy.c */
 int perf_socket_open(struct perf_member *m, const char *addr);

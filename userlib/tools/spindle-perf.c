@@ -332,6 +332,12 @@ int main(int argc, char **argv)
 		}
 	}
 	wait_for_all(&c, &c.shared->ready, opt.locals);
+	if (opt.explain) {
+		wait_for_all(&c, &c.shared->done, opt.locals);
+		for (i = 0; i < opt.locals; i++)
+			waitpid(c.pid[i], NULL, 0);
+		return 0;
+	}
 	out.forming = lap(&from);
 	if (opt.warmup) {
 		perf_set_word(&c.shared->go, 1);

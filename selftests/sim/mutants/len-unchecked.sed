@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0
 # order.c: a peer's length believed
-s/d->len > o->max_len ||//
+s/return d->len <= o->max_len/return true/

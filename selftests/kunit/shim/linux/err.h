@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef SHIM_LINUX_ERR_H
+#define SHIM_LINUX_ERR_H
+
+#define ERR_PTR(error)	((void *)(long)(error))
+#define PTR_ERR(p)	((long)(p))
+#define IS_ERR(p)	((unsigned long)(p) >= (unsigned long)-4095)
+
+#endif /* SHIM_LINUX_ERR_H */

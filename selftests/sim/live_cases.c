@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs with a name of groups whose members come and go: each rule of section 4
+ * of the design, and what is known to go wrong elsewhere. Where the shell is to
+ * keep the rule, it is broken once, too; those of the core have mutants.
+ */
+#include <stdio.h>
+
+#include "live.h"
+
+#define CASE_FAULTS	12
+
+/**
+ * struct live_case - a run with a name
+ * @nodes: at the beginning
+ * @survive: so many are left
+ * @seeds: runs
+ * @each: most messages of a program, 0: by the seed
+ * @broken: the rule that makes the difference, 0: it is in the core
+ * @stuck: one program does not read
+ * @objects: so many permille of the messages are large objects
+ * @object_gap: how long these are on their way at most
+ * @saw: LIVE_SAW_*: what some of the runs must have come across
+ * @rough: the network is anything, not fair
+ * @faults: what happens, each up to 300 later
+ */
+struct live_case {
+	const char *name;
+	const char *what;
+	u32 nodes;
+	u32 survive;
+	u32 seeds;
+	u32 each;
+	unsigned int broken;
+	bool stuck;
+	u32 objects;
+	u32 object_gap;
+	u32 saw;
+	bool rough;
+	struct fault faults[CASE_FAULTS];
+};
+
+#define F(kind, at, ...)	{ FAULT_##kind, at, __VA_ARGS__ }
+
+static const struct live_case cases[] = {
+	{ "units", "review 17: majority by nodes, whoever sits on them",
+	  .nodes = 3, .survive = 2,
+	  .faults = { F(CRASH, 800, 0) } },
+	{ "two-nodes", "review 17: one of two nodes leaves in order",
+	  .nodes = 2, .survive = 1, .each = 10,
+	  .faults = { F(KILL, 700, 1), F(KILL, 900, 3) } },
+	{ "broken-link", "review 16: two lose each other for ever, the third sees both",
+	  .nodes = 3, .survive = 2, .broken = LIVE_BREAK_ADOPT,
+	  .faults = { F(BLOCK, 700, 0, 1) } },
+	{ "false-suspicion", "the higher of two ranks suspects the lower for nothing",
+	  .nodes = 3, .survive = 2,
+	  .faults = { F(FALSE, 700, 2, 0) } },
+	{ "wedge", "review 18: who has told its counts takes no more",
+	  .nodes = 4, .broken = LIVE_BREAK_WEDGE,
+	  .faults = { F(JOIN, 200, 0, 0), F(JOIN, 600, 1, 1),
+		      F(CRASH, 500, 3) } },
+	{ "crash-amid-push", "some peers got it, others did not",
+	  .nodes = 4,
+	  .faults = { F(CRASH_POST, 300, 1, 0, 9) } },
+	{ "leader-crash", "Derecho #126: the leader dies amid its proposal, and so does the next",
+	  .nodes = 5,
+	  .faults = { F(CRASH_SAY, 300, 0, 0, 9), F(CRASH_SAY, 300, 1, 0, 6),
+		      F(KILL, 400, 2), F(JOIN, 500, 6, 3) } },
+	{ "decided-alone", "review 14: one decides and dies; its trim holds",
+	  .nodes = 5, .survive = 3,
+	  .faults = { F(CRASH_INSTALL, 300, 1), F(CRASH, 500, 0) } },
+	{ "evicted-writes-on", "review 7: nothing is overwritten that a request still reads",
+	  .nodes = 3, .survive = 2, .broken = LIVE_BREAK_HOLD, .seeds = 400,
+	  .each = 140,
+	  .faults = { F(BLOCK, 300, 0, 2), F(FALSE, 600, 0, 2) } },
+	{ "quarantine", "review 5: memory of who is gone is not used again",
+	  .nodes = 3, .broken = LIVE_BREAK_QUARANTINE, .seeds = 600,
+	  .faults = { F(FALSE, 500, 0, 2), F(JOIN, 600, 4, 0),
+		      F(JOIN, 800, 5, 0), F(JOIN, 1500, 2, 0) } },
+	{ "stuck-reader", "review 19: a view does not wait for readers",
+	  .nodes = 3, .survive = 2, .broken = LIVE_BREAK_READERS, .stuck = true,
+	  .each = 10,
+	  .faults = { F(CRASH, 2500, 2) } },
+	{ "send-loop", "Derecho #15: full send queues do not hold up a view",
+	  .nodes = 4, .survive = 3, .stuck = true, .each = 1000,
+	  .faults = { F(BLOCK, 400, 3, 0), F(BLOCK, 400, 3, 1),
+		      F(BLOCK, 400, 3, 2) } },
+	{ "leave", "review 20: a lane is kept until all of it is delivered",
+	  .nodes = 3, .broken = LIVE_BREAK_LEAVE,
+	  .faults = { F(KILL, 200, 0), F(LEAVE, 300, 1) } },
+	{ "messages-lost", "Derecho #22: what is under way when the view changes",
+	  .nodes = 3, .each = 60,
+	  .faults = { F(JOIN, 300, 3, 0), F(JOIN, 900, 1, 0),
+		      F(LEAVE, 1200, 0), F(JOIN, 1500, 0, 2) } },
+	{ "join", "who joins a node that has the group reads from its view on",
+	  .nodes = 2, .survive = 2, .broken = LIVE_BREAK_CURSOR,
+	  .faults = { F(JOIN, 500, 0, 0), F(JOIN, 900, 1, 0) } },
+	{ "herd", "Derecho #213, #11: many join at once, through anybody",
+	  .nodes = 4, .survive = 8, .seeds = 60,
+	  .faults = { F(JOIN, 500, 4, 0), F(JOIN, 500, 5, 1), F(JOIN, 500, 6, 2),
+		      F(JOIN, 500, 7, 3), F(JOIN, 500, 4, 1), F(JOIN, 500, 5, 2),
+		      F(JOIN, 500, 0, 0), F(JOIN, 500, 1, 1), F(JOIN, 500, 6, 3),
+		      F(JOIN, 500, 7, 0), F(JOIN, 600, 2, 2) } },
+	{ "herd-and-crash", "the leader dies while many join",
+	  .nodes = 5, .seeds = 60,
+	  .faults = { F(JOIN, 500, 5, 0), F(JOIN, 500, 6, 1), F(JOIN, 500, 7, 2),
+		      F(CRASH_SAY, 450, 0, 0, 6), F(JOIN, 700, 8, 3) } },
+	{ "reconnect", "review 21: no new connection before the old one is dead",
+	  .nodes = 3, .survive = 3, .broken = LIVE_BREAK_OLD_QP, .each = 60,
+	  .seeds = 300,
+	  .faults = { F(BREAK, 300, 0, 1), F(BREAK, 900, 1, 2),
+		      F(BREAK, 1500, 0, 1), F(BREAK, 2100, 0, 2) } },
+	{ "said-again", "a connection breaks while the view changes",
+	  .nodes = 3, .survive = 3, .broken = LIVE_BREAK_AGAIN, .seeds = 300,
+	  .faults = { F(JOIN, 500, 0, 0), F(BREAK, 650, 0, 1),
+		      F(BREAK, 750, 1, 2), F(BREAK, 850, 0, 2) } },
+	{ "last-word", "and somebody is in the next view by then",
+	  .nodes = 3, .survive = 3, .broken = LIVE_BREAK_OLD_TELL, .seeds = 1500,
+	  .faults = { F(JOIN, 500, 0, 0), F(BREAK, 650, 0, 1),
+		      F(BREAK, 750, 1, 2), F(BREAK, 850, 0, 2) } },
+	{ "early", "what is said of the next view by one that is in it",
+	  .nodes = 4, .broken = LIVE_BREAK_EARLY, .seeds = 1000, .each = 2,
+	  .rough = true,
+	  .faults = { F(JOIN, 500, 0, 0), F(JOIN, 800, 0, 0), F(KILL, 500, 1),
+		      F(KILL, 550, 2), F(KILL, 600, 3), F(KILL, 650, 5) } },
+	{ "incarnation", "who comes back is not who went",
+	  .nodes = 3, .survive = 3, .broken = LIVE_BREAK_INCARNATION,
+	  .faults = { F(CRASH, 500, 2), F(JOIN, 900, 2, 0) } },
+	{ "pause", "who was away finds itself out, and delivered no more than others",
+	  .nodes = 3, .survive = 2, .each = 60,
+	  .faults = { F(PAUSE, 500, 1, 0, 30000) } },
+	{ "partition", "a minority stops with an error; the rest goes on",
+	  .nodes = 5, .survive = 3,
+	  .faults = { F(PART, 600, 0, 0x0003) } },
+	{ "partition-heals", "and stays out when it is over",
+	  .nodes = 5, .survive = 3,
+	  .faults = { F(PART, 600, 0, 0x000c, 40000) } },
+	{ "half", "half of the nodes, with the lowest rank",
+	  .nodes = 4, .survive = 2,
+	  .faults = { F(PART, 600, 0, 0x000c) } },
+	{ "blip", "a partition that is over before anybody is suspected",
+	  .nodes = 4, .survive = 4,
+	  .faults = { F(PART, 600, 0, 0x0006, 2000) } },
+	{ "two-in-a-row", "two failures, one amid the change for the other",
+	  .nodes = 5, .survive = 3,
+	  .faults = { F(CRASH, 500, 4), F(CRASH_INSTALL, 500, 2) } },
+	{ "object-nulls", "section 4b: nulls are owed for what was announced",
+	  .nodes = 3, .survive = 3, .objects = 100, .object_gap = 4000,
+	  .saw = LIVE_SAW_NULLS },
+	{ "object-wedge", "a view ends amid a transfer; the next begins it anew",
+	  .nodes = 3, .broken = LIVE_BREAK_OBJECTS_AGAIN,
+	  .objects = 300, .object_gap = 3000,
+	  .saw = LIVE_SAW_ABORT | LIVE_SAW_AGAIN | LIVE_SAW_LATER,
+	  .faults = { F(JOIN, 500, 0, 0), F(JOIN, 1200, 1, 1),
+		      F(KILL, 1500, 2) } },
+	{ "object-source", "so its sender keeps it until it is everywhere",
+	  .nodes = 3, .broken = LIVE_BREAK_OBJECTS_KEEP,
+	  .objects = 300, .object_gap = 3000, .saw = LIVE_SAW_AGAIN,
+	  .faults = { F(JOIN, 500, 0, 0), F(JOIN, 1200, 1, 1) } },
+	{ "object-sender-dead", "who sent it dies: it is delivered by all or by none",
+	  .nodes = 4, .survive = 3, .objects = 300, .object_gap = 12000,
+	  .saw = LIVE_SAW_ABORT | LIVE_SAW_LOST | LIVE_SAW_SPLIT,
+	  .faults = { F(CRASH, 900, 1) } },
+	{ "object-everywhere", "likewise, and all that live on have it",
+	  .nodes = 4, .survive = 3, .objects = 300, .object_gap = 60,
+	  .seeds = 600, .saw = LIVE_SAW_TRIM | LIVE_SAW_DEAD,
+	  .faults = { F(CRASH, 500, 1) } },
+	{ "object-other-dead", "who lacks it dies: it is delivered all the same",
+	  .nodes = 4, .survive = 3, .objects = 300, .object_gap = 3000,
+	  .seeds = 300, .saw = LIVE_SAW_ABORT | LIVE_SAW_AGAIN | LIVE_SAW_LATER,
+	  .faults = { F(CRASH, 900, 3) } },
+	{ "object-joiner", "who joins gets what lies in its view",
+	  .nodes = 3, .survive = 4, .objects = 300, .object_gap = 3000,
+	  .saw = LIVE_SAW_JOINER | LIVE_SAW_AGAIN,
+	  .faults = { F(JOIN, 600, 3, 0) } },
+	{ "object-last", "the last thing that a member sends before it leaves",
+	  .nodes = 3, .each = 6, .broken = LIVE_BREAK_LEAVE,
+	  .objects = 1000, .object_gap = 3000, .saw = LIVE_SAW_LAST,
+	  .faults = { F(KILL, 300, 0), F(LEAVE, 500, 1) } },
+	{ "object-partition", "and a partition amid its transfer",
+	  .nodes = 5, .survive = 3, .objects = 300, .object_gap = 3000,
+	  .saw = LIVE_SAW_ABORT | LIVE_SAW_AGAIN,
+	  .faults = { F(PART, 700, 0, 0x000c, 40000) } },
+};
+
+static u32 case_violations(const struct live_case *c, bool broken, u32 *saw)
+{
+	u32 seeds = c->seeds ? c->seeds : 150;
+	u32 violations = 0;
+	u32 i, k;
+
+	for (i = 0; i < seeds; i++) {
+		struct fault faults[CASE_FAULTS];
+		struct live_opts opts = {
+			.seed = i,
+			.doorbell = i % SIM_DOORBELLS,
+			.broken = broken ? c->broken : 0,
+			.nodes = c->nodes,
+			.each = c->each,
+			.faults = faults,
+			.calm = !c->rough,
+			.stuck = c->stuck,
+			.objects = c->objects,
+			.object_gap = c->object_gap,
+			.survive = c->survive,
+		};
+		struct live *l;
+
+		for (k = 0; k < CASE_FAULTS && c->faults[k].at; k++) {
+			faults[k] = c->faults[k];
+			faults[k].at += rng_mix(i * CASE_FAULTS + k) % 300;
+		}
+		opts.nfaults = k;
+		l = live_new(&opts);
+		if (!live_run(l) && !violations++)
+			printf("  seed %u%s: %s\n", i, broken ? " broken" : "",
+			       l->why);
+		*saw |= l->saw;
+		live_free(l);
+		if (broken && violations)
+			break;
+	}
+	return violations;
+}
+
+void live_cases_list(void)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		printf("%-20s %s\n", cases[i].name, cases[i].what);
+}
+
+/* As scenario_run(). */
+int live_cases_run(const char *name)
+{
+	bool known = false;
+	int failed = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct live_case *c = &cases[i];
+		u32 found, saw;
+		bool bad;
+
+		if (strcmp(name, "all") && strcmp(name, c->name))
+			continue;
+		known = true;
+		printf("%s: %s\n", c->name, c->what);
+		saw = 0;
+		found = case_violations(c, false, &saw);
+		printf("  kept: %u runs violate\n", found);
+		bad = found;
+		if (c->saw & ~saw) {
+			printf("  no run saw %#x\n", c->saw & ~saw);
+			bad = true;
+		}
+		if (c->broken) {
+			found = case_violations(c, true, &saw);
+			bad |= !found;
+			if (!found)
+				puts("  broken: no run violates");
+		}
+		printf("%s: %s\n", c->name, bad ? "FAILED" : "ok");
+		fflush(stdout);
+		failed += bad;
+	}
+	return known ? failed : -1;
+}
