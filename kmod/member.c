@@ -397,8 +397,11 @@ static int sp_member_in(struct sp_link *link, struct sp_join *j,
 	struct sp_group *g = sp_group_find_gid(link->node, msg->gid);
 	int ret;
 
-	if (g && (g->forms || g->view.id || list_empty(&g->locals) ||
-		  g->coord.link != link || strcmp(g->name, j->name) ||
+	/* The last member here has just left, and its group is not gone yet. */
+	if (g && list_empty(&g->locals))
+		return -EUSERS;
+	if (g && (g->forms || g->view.id || g->coord.link != link ||
+		  strcmp(g->name, j->name) ||
 		  !sp_config_meets(&g->config, &j->config)))
 		return -EPROTO;
 	if (!g) {
