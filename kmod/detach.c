@@ -149,7 +149,7 @@ void sp_detach_exit(struct sp_local *local)
  *
  * Return: 0; -EBUSY when it is on and the member is in a group: there is no way
  * back into the rings for what was taken out of them; -EBUSY, too, when its
- * deliveries are mapped; -EINTR.
+ * deliveries are mapped; -ERESTARTSYS.
  */
 int sp_detach_set(struct sock *sk, bool on)
 {
@@ -161,10 +161,10 @@ int sp_detach_set(struct sock *sk, bool on)
 
 	/* No reader is in the middle of a message. */
 	if (mutex_lock_interruptible(&ss->rx_lock))
-		return -EINTR;
+		return -ERESTARTSYS;
 	lock_sock(sk);
 	g = sp_sock_group(ss);
-	if ((q->on && !on && (g || ss->joining)) ||
+	if ((q->on && !on && (g || READ_ONCE(ss->joining))) ||
 	    (on && sp_rings_mapped(&ss->local, SPINDLE_MAP_RX)))
 		ret = -EBUSY;
 	else

@@ -243,19 +243,6 @@ static struct sp_node *sp_node_find(struct net *net, const struct sp_addr *addr,
 	return NULL;
 }
 
-static bool sp_node_busy(struct net *net, const struct sp_addr *addr,
-			 u32 scope_id)
-{
-	struct sp_node *node;
-	bool busy;
-
-	mutex_lock(&sp_ctl);
-	node = sp_node_find(net, addr, scope_id);
-	busy = node && (node->dying || node->sdev->dead);
-	mutex_unlock(&sp_ctl);
-	return busy;
-}
-
 /* Use the node at an address. NULL: none is there; -EAGAIN: it goes away. */
 static struct sp_node *sp_node_lookup(struct net *net,
 				      const struct sp_addr *addr, u32 scope_id)
@@ -382,24 +369,34 @@ err_free:
  * going away; interruptible.
  *
  * Return: the node, to be given back with sp_node_unuse(); or an ERR_PTR:
- * -EADDRNOTAVAIL, -ENODEV, -EINTR and others.
+ * -EADDRNOTAVAIL, -ENODEV, -ERESTARTSYS and others.
  */
 struct sp_node *sp_node_get(struct net *net, const struct sp_addr *addr,
 			    u32 scope_id)
 {
+	/* A lookup takes sp_ctl: a wait_event() may not. */
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	struct sp_node *node;
+	bool going;
 
-	do {
-		if (wait_event_interruptible(sp_node_gone,
-					     !sp_node_busy(net, addr, scope_id)))
-			return ERR_PTR(-EINTR);
+	add_wait_queue(&sp_node_gone, &wait);
+	for (;;) {
 		/* Two that come at once would both listen. */
 		mutex_lock(&sp_node_making);
 		node = sp_node_lookup(net, addr, scope_id);
+		going = node == ERR_PTR(-EAGAIN);
 		if (!node)
 			node = sp_node_create(net, addr, scope_id);
 		mutex_unlock(&sp_node_making);
-	} while (node == ERR_PTR(-EAGAIN));
+		if (!going)
+			break;
+		if (signal_pending(current)) {
+			node = ERR_PTR(-ERESTARTSYS);
+			break;
+		}
+		wait_woken(&wait, TASK_INTERRUPTIBLE, MAX_SCHEDULE_TIMEOUT);
+	}
+	remove_wait_queue(&sp_node_gone, &wait);
 	return node;
 }
 
