@@ -107,6 +107,7 @@ static int sp_release(struct socket *sock)
 		return 0;
 	ss = sp_sk(sk);
 	mutex_lock(&sp_ctl);
+	sp_member_join_cancel(&ss->local);
 	g = ss->local.group;
 	if (g) {
 		kref_get(&g->ref);
@@ -223,6 +224,9 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 	u64 off;
 	int ret;
 
+	/* Before the view nobody's turn has come, nor a receiver's to be refused. */
+	if (sp_group_state(g) == SP_VIEW_FORMING)
+		return -EAGAIN;
 	if (!sp_rings_mapped(&ss->local, SPINDLE_MAP_TX))
 		return sp_tx_ready(ss, g, g->config.max_msg, &off);
 	ret = sp_tx_open(ss, g);
@@ -231,9 +235,15 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 	return sp_rings_writable(&ss->local) ? 0 : -EAGAIN;
 }
 
-/* The member waits for room to write: whoever holds it up may be slow. */
-static void sp_tx_starved(const struct sp_sock *ss, struct sp_group *g)
+/*
+ * The member waits for room to write: whoever holds it up may be slow. The
+ * caller looks for room once more: what became free before says nothing of it.
+ */
+static void sp_tx_starved(struct sp_sock *ss, struct sp_group *g)
 {
+	/* For SIGIO, see sp_write_space(). */
+	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, &ss->sk);
+	smp_mb__after_atomic();
 	if (sp_group_state(g) == SP_VIEW_ACTIVE && ss->local.lane)
 		sp_slow_starved(g, ss->local.lane);
 }
@@ -265,26 +275,31 @@ const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
  * Is there anything to read that the program has not seen? 1, 0 at the end,
  * -EAGAIN, or the group's error. Without @ss->rx_lock another reader may be
  * faster; then it is no longer so.
+ *
+ * The error of a failed group comes behind what was delivered. SO_ERROR has to
+ * wait for that, too, because recvmmsg(2) looks at sk_err before it receives.
  */
-static int sp_rx_poll(const struct sp_sock *ss, struct sp_group *g)
+static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
+	bool shut = READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN;
 	/* What the queue's filler has passed by is found in the queue. */
 	u64 cursor = smp_load_acquire(&ss->local.cursor);
 
-	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
-		return 0;
-	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
-	    sp_rings_readable(&ss->local) :
-	    sp_rx_log(g, &cursor) || !list_empty(&ss->local.queue.messages))
+	if (!shut && (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
+		      sp_rings_readable(&ss->local) :
+		      sp_rx_log(g, &cursor) ||
+		      !list_empty(&ss->local.queue.messages)))
 		return 1;
-	if (state == SP_VIEW_CLOSED)
+	if (state == SP_VIEW_FAILED && !atomic_xchg(&ss->failed, 1))
+		WRITE_ONCE(ss->sk.sk_err, -g->error);
+	if (shut || state == SP_VIEW_CLOSED)
 		return 0;
 	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
 }
 
 /* The same for who wants to copy it: -EBUSY when deliveries are mapped. */
-static int sp_rx_ready(const struct sp_sock *ss, struct sp_group *g)
+static int sp_rx_ready(struct sp_sock *ss, struct sp_group *g)
 {
 	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
 		return -EBUSY;
@@ -332,6 +347,9 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
 			       MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
+	/* Nothing but bytes reaches the others: no descriptor, no credentials. */
+	if (msg->msg_controllen)
+		return -EINVAL;
 	if (!g)
 		return -ENOTCONN;
 	if (msg->msg_namelen)
@@ -462,6 +480,9 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		smp_store_release(&ss->local.cursor, rx->cursor + 1);
 		sp_group_moved(g);
 	}
+	/* Behind the last message of a failed group SO_ERROR says why. */
+	if (taken)
+		sp_rx_poll(ss, g);
 }
 
 static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
@@ -531,34 +552,42 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 {
 	struct sock *sk = sock->sk;
 	struct sp_sock *ss = sp_sk(sk);
-	struct sp_group *g = sp_sock_group(ss);
+	struct sp_group *g;
 	__poll_t mask = 0;
-	bool end = false;
-	int ret;
+	int rx, tx;
 
 	sock_poll_wait(file, sock, wait);
+	/* Pairs with sp_sock_joined(): who joins no more has its group, if any. */
+	if (smp_load_acquire(&ss->joining))
+		return 0;
+	g = sp_sock_group(ss);
+	if (!g) {
+		/* As any socket that was to be connected, and is not. */
+		mask = EPOLLOUT | EPOLLWRNORM | EPOLLHUP;
+		goto out;
+	}
+
+	rx = sp_rx_poll(ss, g);
+	tx = sp_tx_poll(ss, g);
+	if (tx == -EAGAIN &&
+	    poll_requested_events(wait) & (EPOLLOUT | EPOLLWRNORM)) {
+		sp_tx_starved(ss, g);
+		tx = sp_tx_poll(ss, g);
+	}
+	if (rx != -EAGAIN)
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (!rx)
+		mask |= EPOLLRDHUP;
+	/* A call that fails at once does not block either. */
+	if (tx != -EAGAIN)
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (!rx && (tx == -EPIPE || tx == -EACCES))
+		mask |= EPOLLHUP;
+	if (rx <= 0 && sp_group_error(g))
+		mask |= EPOLLERR | EPOLLHUP;
+out:
 	if (READ_ONCE(sk->sk_err))
 		mask |= EPOLLERR;
-	if (!g)
-		return mask;
-
-	ret = sp_rx_poll(ss, g);
-	if (ret != -EAGAIN)
-		mask |= EPOLLIN | EPOLLRDNORM;
-	if (!ret) {
-		mask |= EPOLLRDHUP;
-		end = true;
-	}
-	if (sp_group_error(g))
-		mask |= EPOLLERR | EPOLLHUP;
-	ret = sp_tx_poll(ss, g);
-	if (!ret)
-		mask |= EPOLLOUT | EPOLLWRNORM;
-	else if (ret == -EAGAIN &&
-		 poll_requested_events(wait) & (EPOLLOUT | EPOLLWRNORM))
-		sp_tx_starved(ss, g);
-	else if (end && (ret == -EPIPE || ret == -EACCES))
-		mask |= EPOLLHUP;
 	return mask;
 }
 
@@ -660,6 +689,17 @@ static int sp_compat_ioctl(struct socket *sock, unsigned int cmd,
 }
 #endif
 
+#ifdef HAVE_SENDPAGE
+/* As newer kernels are answered by sp_sendmsg(): what splice(2) makes of a
+ * stream of bytes are not messages.
+ */
+static ssize_t sp_sendpage(struct socket *sock, struct page *page, int offset,
+			   size_t size, int flags)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
 static const struct proto_ops sp_proto_ops = {
 	.owner = THIS_MODULE,
 	.release = sp_release,
@@ -680,6 +720,9 @@ static const struct proto_ops sp_proto_ops = {
 	.getsockopt = sp_getsockopt,
 	.sendmsg = sp_sendmsg,
 	.recvmsg = sp_recvmsg,
+#ifdef HAVE_SENDPAGE
+	.sendpage = sp_sendpage,
+#endif
 	.mmap = sp_mmap,
 };
 
@@ -700,6 +743,27 @@ static void sp_write_space(struct sock *sk)
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
 					   EPOLLWRBAND);
 	rcu_read_unlock();
+	/* SIGIO. The barrier that sp_tx_starved() needs is skwq_has_sleeper()'s. */
+	sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+}
+
+/* The group's state, or the way to a group, has changed. */
+static void sp_state_change(struct sock *sk)
+{
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g = READ_ONCE(ss->local.group);
+	struct socket_wq *wq;
+
+	/* Who has nothing to read finds the error of a failed one in SO_ERROR. */
+	if (g)
+		sp_rx_poll(ss, g);
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_all(&wq->wait);
+	rcu_read_unlock();
+	sk_wake_async(sk, SOCK_WAKE_IO,
+		      READ_ONCE(sk->sk_err) ? POLL_ERR : POLL_OUT);
 }
 
 static void sp_destruct(struct sock *sk)
@@ -730,6 +794,7 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	sock->ops = &sp_proto_ops;
 	sock_init_data(sock, sk);
 	sk->sk_write_space = sp_write_space;
+	sk->sk_state_change = sp_state_change;
 	sk->sk_destruct = sp_destruct;
 	ss = sp_sk(sk);
 	memset(&ss->local, 0, sizeof(ss->local));
@@ -744,6 +809,7 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	mutex_init(&ss->rx_lock);
 	ss->recvinfo = false;
 	ss->joining = false;
+	atomic_set(&ss->failed, 0);
 	ss->sent = 0;
 	ss->received = 0;
 	return 0;

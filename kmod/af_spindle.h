@@ -13,7 +13,9 @@
  * @local: the member it is, once it has joined
  * @node: what it is bound to; set once, under lock_sock (release)
  * @group: what it has joined; set once, under lock_sock (release)
- * @joining: it waits to be taken into a group; under lock_sock
+ * @joining: it waits to be taken into a group. Set under lock_sock; cleared by
+ *	who has set @group, or knows that there is none (release)
+ * @failed: the error of its group was put into sk_err
  * @tx_lock: one sender copies at a time. Not held while it waits for room
  * @rx_lock: one reader copies at a time. Not held while it waits for messages
  * @recvinfo: SPINDLE_RECVINFO is on
@@ -27,6 +29,7 @@ struct sp_sock {
 	struct sp_node *node;
 	struct sp_group *group;
 	bool joining;
+	atomic_t failed;
 	struct mutex tx_lock;
 	struct mutex rx_lock;
 	bool recvinfo;

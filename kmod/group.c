@@ -402,8 +402,6 @@ static void sp_group_linger(struct work_struct *work)
  */
 void sp_group_fail(struct sp_group *g, int error)
 {
-	struct sp_local *local;
-
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state == SP_VIEW_FAILED || g->view.state == SP_VIEW_CLOSED)
 		return;
@@ -416,10 +414,6 @@ void sp_group_fail(struct sp_group *g, int error)
 		return;
 	pr_info_ratelimited("spindle: %s: group %s failed: error %d\n",
 			    g->node->name, g->name, error);
-	list_for_each_entry(local, &g->locals, on_group) {
-		WRITE_ONCE(local->sk->sk_err, -error);
-		sk_error_report(local->sk);
-	}
 	sp_group_state_changed(g);
 	sp_group_end(g, error);
 }

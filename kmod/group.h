@@ -108,6 +108,8 @@ struct sp_queue {
  * @rings: what it shares with its program, or NULL; set once (release) under
  *	sp_ctl and the engine's lock
  * @queue: what was taken out of the rings for it
+ * @join: how it comes to be in a group, while nobody waits for that; under
+ *	sp_ctl
  */
 struct sp_local {
 	struct list_head on_group;
@@ -123,6 +125,7 @@ struct sp_local {
 	bool deaf;
 	struct sp_rings *rings;
 	struct sp_queue queue;
+	struct sp_join *join;
 };
 
 /**
@@ -293,7 +296,7 @@ static inline enum sp_view_state sp_group_state(const struct sp_group *g)
 }
 
 /**
- * struct sp_join - a program waits to be taken into a group
+ * struct sp_join - a member asks to be taken into a group
  * @on_node: on the node's list, until it is done
  * @node: the node
  * @user: use of the link to the contact
@@ -303,7 +306,9 @@ static inline enum sp_view_state sp_group_state(const struct sp_group *g)
  * @hops: how often we were sent on to another node
  * @again: a link that was left over has failed us once
  * @result: how it ended
- * @done: it has ended
+ * @done: it has ended; a program waits for it, unless there is @ended
+ * @ended: called when it ends, under sp_ctl; or NULL
+ * @end: when it takes too long, and to free it, if there is @ended
  */
 struct sp_join {
 	struct list_head on_node;
@@ -316,6 +321,8 @@ struct sp_join {
 	bool again;
 	int result;
 	struct completion done;
+	void (*ended)(struct sp_local *local, int result);
+	struct delayed_work end;
 };
 
 /* group.c */
@@ -369,6 +376,12 @@ int sp_member_join(struct sp_node *node, const char *name,
 		   const struct sp_addr *contact,
 		   const struct sp_config *config, struct sp_local *local,
 		   long timeout);
+int sp_member_join_begin(struct sp_node *node, const char *name,
+			 const struct sp_addr *contact,
+			 const struct sp_config *config, struct sp_local *local,
+			 long timeout,
+			 void (*ended)(struct sp_local *local, int result));
+void sp_member_join_cancel(struct sp_local *local);
 void sp_member_leave(struct sp_group *g, struct sp_local *local);
 int sp_member_message(struct sp_link *link, const struct sp_msg *msg);
 void sp_member_release(struct sp_group *g, int error);

@@ -149,12 +149,18 @@ int sp_member_create(struct sp_node *node, const char *name,
 	return 0;
 }
 
+/* A join ends, once. With @ended the caller does not touch it any more. */
 static void sp_join_done(struct sp_join *j, int result)
 {
 	list_del_init(&j->on_node);
 	sp_link_unuse(&j->user);
 	j->result = result;
 	complete(&j->done);
+	if (!j->ended)
+		return;
+	j->local->join = NULL;
+	j->ended(j->local, result);
+	mod_delayed_work(sp_wq, &j->end, 0);
 }
 
 static void sp_join_up(struct sp_link_user *user)
@@ -238,6 +244,36 @@ static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact)
 	return sp_link_use(j->node, contact, &j->user);
 }
 
+static void sp_join_init(struct sp_join *j, struct sp_node *node,
+			 const char *name, const struct sp_config *config,
+			 struct sp_local *local)
+{
+	memset(j, 0, sizeof(*j));
+	j->node = node;
+	j->user.up = sp_join_up;
+	j->user.down = sp_join_down;
+	j->config = *config;
+	j->local = local;
+	strscpy(j->name, name, sizeof(j->name));
+	INIT_LIST_HEAD(&j->on_node);
+	INIT_LIST_HEAD(&j->user.on_link);
+	init_completion(&j->done);
+}
+
+/* Ask. It may have ended, well or not, when this returns. */
+static void sp_join_begin(struct sp_join *j, const struct sp_addr *contact)
+{
+	struct sp_node *node = j->node;
+	int ret = -ENODEV;
+
+	lockdep_assert_held(&sp_ctl);
+	list_add_tail(&j->on_node, &node->joins);
+	if (!node->dying && !node->sdev->dead)
+		ret = sp_join_ask(j, contact);
+	if (ret)
+		sp_join_done(j, ret);
+}
+
 /**
  * sp_member_join() - become a member of a group, and wait for the answer
  * @node: the node
@@ -256,29 +292,12 @@ int sp_member_join(struct sp_node *node, const char *name,
 		   const struct sp_config *config, struct sp_local *local,
 		   long timeout)
 {
-	struct sp_join j = {
-		.node = node,
-		.user = { .up = sp_join_up, .down = sp_join_down },
-		.config = *config,
-		.local = local,
-	};
-	long left = 0;
-	int ret;
+	struct sp_join j;
+	long left;
 
-	strscpy(j.name, name, sizeof(j.name));
-	INIT_LIST_HEAD(&j.on_node);
-	INIT_LIST_HEAD(&j.user.on_link);
-	init_completion(&j.done);
-
+	sp_join_init(&j, node, name, config, local);
 	mutex_lock(&sp_ctl);
-	if (node->dying || node->sdev->dead) {
-		mutex_unlock(&sp_ctl);
-		return -ENODEV;
-	}
-	list_add_tail(&j.on_node, &node->joins);
-	ret = sp_join_ask(&j, contact);
-	if (ret)
-		sp_join_done(&j, ret);
+	sp_join_begin(&j, contact);
 	mutex_unlock(&sp_ctl);
 
 	left = wait_for_completion_interruptible_timeout(&j.done, timeout);
@@ -288,6 +307,80 @@ int sp_member_join(struct sp_node *node, const char *name,
 		sp_join_done(&j, left ? -EINTR : -ETIMEDOUT);
 	mutex_unlock(&sp_ctl);
 	return j.result;
+}
+
+/* A join that nobody waits for has taken too long, or is to be freed. */
+static void sp_join_end(struct work_struct *work)
+{
+	struct sp_join *j = container_of(to_delayed_work(work),
+					 struct sp_join, end);
+
+	mutex_lock(&sp_ctl);
+	if (!completion_done(&j->done))
+		sp_join_done(j, -ETIMEDOUT);
+	/* sp_join_done() may have queued this work once more. */
+	cancel_delayed_work(&j->end);
+	mutex_unlock(&sp_ctl);
+	sock_put(j->local->sk);
+	kfree(j);
+}
+
+/**
+ * sp_member_join_begin() - become a member of a group, without waiting
+ * @node: the node
+ * @name: the group's name, checked
+ * @contact: a node that has a member
+ * @config: what is expected of the group, 0 for anything
+ * @local: the member
+ * @timeout: jiffies after which it ends with -ETIMEDOUT
+ * @ended: called when it has ended, under sp_ctl, unless this call says how
+ *
+ * Context: without sp_ctl, may sleep.
+ *
+ * Return: -EINPROGRESS; else as sp_member_join().
+ */
+int sp_member_join_begin(struct sp_node *node, const char *name,
+			 const struct sp_addr *contact,
+			 const struct sp_config *config, struct sp_local *local,
+			 long timeout,
+			 void (*ended)(struct sp_local *local, int result))
+{
+	struct sp_join *j;
+	int ret;
+
+	j = kmalloc(sizeof(*j), GFP_KERNEL_ACCOUNT);
+	if (!j)
+		return -ENOMEM;
+	sp_join_init(j, node, name, config, local);
+	INIT_DELAYED_WORK(&j->end, sp_join_end);
+	mutex_lock(&sp_ctl);
+	sp_join_begin(j, contact);
+	if (completion_done(&j->done)) {
+		ret = j->result;
+	} else {
+		ret = -EINPROGRESS;
+		sock_hold(local->sk);
+		j->ended = ended;
+		local->join = j;
+		queue_delayed_work(sp_wq, &j->end, timeout);
+	}
+	mutex_unlock(&sp_ctl);
+	if (ret != -EINPROGRESS)
+		kfree(j);
+	return ret;
+}
+
+/**
+ * sp_member_join_cancel() - nobody wants to know any more how a join ends
+ * @local: the member; whether it is joining or not
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_join_cancel(struct sp_local *local)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (local->join)
+		sp_join_done(local->join, -ECANCELED);
 }
 
 static void sp_joiner_up(struct sp_link_user *user)

@@ -146,19 +146,40 @@ static int sp_opt_begin(struct sp_sock *ss)
 {
 	if (!ss->node)
 		return -EDESTADDRREQ;
+	/* Pairs with sp_sock_joined(). */
+	if (smp_load_acquire(&ss->joining))
+		return -EALREADY;
 	if (ss->group)
 		return -EISCONN;
-	if (ss->joining)
-		return -EALREADY;
 	if (!ss->local.memcg)
 		ss->local.memcg = get_mem_cgroup_from_mm(current->mm);
+	/* How an earlier try ended. */
+	WRITE_ONCE(ss->sk.sk_err, 0);
 	return 0;
 }
 
-static void sp_sock_joined(struct sp_sock *ss)
+/*
+ * The socket is in a group, or will not be. Under lock_sock(), or, if nobody
+ * waits for the answer, under sp_ctl.
+ */
+static void sp_sock_joined(struct sp_sock *ss, int result)
 {
 	/* sp_sock_group() pairs with this. */
-	smp_store_release(&ss->group, ss->local.group);
+	if (!result)
+		smp_store_release(&ss->group, ss->local.group);
+	/* Who sees that nobody joins any more sees the group. */
+	smp_store_release(&ss->joining, false);
+	ss->sk.sk_state_change(&ss->sk);
+}
+
+/* How a join ended that nobody waited for: as connect(2) says it. */
+static void sp_sock_join_ended(struct sp_local *local, int result)
+{
+	struct sp_sock *ss = container_of(local, struct sp_sock, local);
+
+	if (result)
+		WRITE_ONCE(ss->sk.sk_err, -result);
+	sp_sock_joined(ss, result);
 }
 
 static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
@@ -197,14 +218,17 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 		mutex_unlock(&sp_ctl);
 	}
 	if (!ret)
-		sp_sock_joined(ss);
+		sp_sock_joined(ss, 0);
 	release_sock(sk);
 	return ret;
 }
 
-static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
+static int sp_opt_join(struct socket *sock, sockptr_t optval,
+		       unsigned int optlen)
 {
+	bool wait = !sock->file || !(sock->file->f_flags & O_NONBLOCK);
 	struct spindle_group_join opt;
+	struct sock *sk = sock->sk;
 	struct sp_sock *ss = sp_sk(sk);
 	struct sp_config cfg = {};
 	struct sp_addr contact;
@@ -238,16 +262,22 @@ static int sp_opt_join(struct sock *sk, sockptr_t optval, unsigned int optlen)
 		timeo = SP_JOIN_SECONDS * HZ;
 	if (ret)
 		goto out;
-	/* Nobody else's call on this socket waits for the answer. */
 	ss->local.flags = opt.flags;
-	ss->joining = true;
+	WRITE_ONCE(ss->joining, true);
+	if (!wait) {
+		ret = sp_member_join_begin(ss->node, opt.name, &contact, &cfg,
+					   &ss->local, timeo,
+					   sp_sock_join_ended);
+		if (ret != -EINPROGRESS)
+			sp_sock_joined(ss, ret);
+		goto out;
+	}
+	/* Nobody else's call on this socket waits for the answer. */
 	release_sock(sk);
 	ret = sp_member_join(ss->node, opt.name, &contact, &cfg, &ss->local,
 			     timeo);
 	lock_sock(sk);
-	ss->joining = false;
-	if (!ret)
-		sp_sock_joined(ss);
+	sp_sock_joined(ss, ret);
 out:
 	release_sock(sk);
 	return ret;
@@ -278,7 +308,7 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 			return -EPERM;
 		return optname == SPINDLE_GROUP_CREATE ?
 			sp_opt_create(sk, optval, optlen) :
-			sp_opt_join(sk, optval, optlen);
+			sp_opt_join(sock, optval, optlen);
 	case SPINDLE_RECVINFO:
 		if (optlen < sizeof(value))
 			return -EINVAL;

@@ -38,7 +38,7 @@ BIN = os.path.join(PROJECT, 'build', 'selftests')
 PROGRAMS = {
     'socket_test': 'polled', 'rings_test': 'completion', 'detach_test': 'completion',
     'slow_test': 'polled', 'sysfs_test': 'polled', 'group_test': 'polled',
-    'hostile_test': 'completion', 'module_test': 'completion',
+    'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'polled',
 }
 # What runs under the other doorbell, too: where the doorbell matters most.
 FEW = {
@@ -464,6 +464,67 @@ def join_error(c, node, contact, name='nobody-has-it'):
     return os.strerror(json.loads(done.stdout))
 
 
+# Asks, goes without waiting for the answer, and binds its address again, under signals.
+REBIND = r"""
+import errno, os, signal, socket, struct, sys, time
+def bound(own):
+    with open("/sys/module/spindle/parameters/family") as f:
+        s = socket.socket(int(f.read()), socket.SOCK_SEQPACKET)
+    a = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 0, fileno=s.detach())
+    a.bind((own, 0))
+    return a
+def join(s, contact):
+    where = struct.pack("=HH4s24x", socket.AF_INET, 0, socket.inet_aton(contact))
+    try:
+        s.setsockopt(0x5350, 2, struct.pack("=64s32s56x", b"nobody-has-it", where))
+    except OSError as e:
+        return errno.errorcode[e.errno]
+def main(own, contact, restart, go):
+    s = bound(own)
+    while (first := join(s, contact)) == "ECONNREFUSED":
+        time.sleep(0.01)
+    print("first", first, flush=True)
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.siginterrupt(signal.SIGALRM, restart == "no")
+    s.setblocking(False)
+    print("then", join(s, contact), flush=True)
+    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    s.close()
+    try:
+        bound(own)
+        what = "bound"
+    except OSError as e:
+        what = errno.errorcode[e.errno]
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    print("rebind", what, flush=True)
+main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize('restart, becomes', [('yes', 'bound'), ('no', 'EINTR')])
+def test_signal_while_a_node_goes(trio, restart, becomes):
+    """bind(2) waits for the node that the address had, and signals are as in signal(7)."""
+    job = Job(trio, nodes=(1,), members=2)
+    go = os.path.join(trio.out, f'{job.name}.go')
+    p = trio.start(0, ['/usr/bin/python3', '-I', '-c', REBIND, trio.env(0)['SPINDLE_ADDR'],
+                       trio.env(1)['SPINDLE_ADDR'], restart, go])
+    p.wait_output('first ENOENT')
+    # the node stays until its last word has arrived
+    trio.link(0, 1, delay='200ms')
+    try:
+        with open(go, 'w', encoding='utf-8'):
+            pass
+        assert p.wait() == 0, p.stdout + p.stderr
+    finally:
+        trio.link(0, 1, delay=0)
+    assert 'then EINPROGRESS' in p.stdout
+    assert f'rebind {becomes}' in p.stdout, p.stdout + p.stderr
+    job.members[0].signal(signal.SIGKILL)
+    job.members[0].wait()
+
+
 def test_join_where_nobody_listens(trio):
     assert join_error(trio, 0, trio.env(1)['SPINDLE_ADDR']) == 'Connection refused'
 
@@ -638,14 +699,13 @@ def test_example_of_the_readme(trio):
     path = os.path.join(trio.out, 'chat.py')
     with open(path, 'w', encoding='utf-8') as f:
         f.write(code)
+    usage = trio.run(0, ['/usr/bin/python3', path])
+    assert usage.status == 1 and usage.stderr.startswith('usage: chat.py')
     said, first = [], trio.env(0)['SPINDLE_ADDR']
-    for i in range(3):
-        talk = f'printf "hello from {i}\\nbye\\n" | /usr/bin/python3 {path} '
-        if i:
-            talk = f'until {talk} $SPINDLE_ADDR {first}; do sleep 0.1; done'
-        else:
-            talk += first
-        said.append(trio.start(i, talk))
+    # the creator comes last
+    for i in (1, 2, 0):
+        said.append(trio.start(i, f'printf "hello from {i}\\nbye\\n" | /usr/bin/python3 {path} '
+                               f'$SPINDLE_ADDR {first if i else ""}'))
     for p in said:
         assert p.wait() == 0, p.stderr
     heard = [p.stdout for p in said]

@@ -508,19 +508,21 @@ TEST(failure_is_in_the_status)
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
 	struct ring a;
-	uint32_t len, rank;
 
 	st_open(&g, &c);
 	ring_map(&a, g.fd[0], SPINDLE_MAP_ALL);
 	CHECK_EQ(a.status->state, SPINDLE_STATE_ACTIVE);
 	ring_say(&a, "the last");
-	WAIT_UNTIL(ring_peek(&a, &len, &rank), ST_SOON);
+	WAIT_UNTIL(a.status->published != a.status->rx_base, ST_SOON);
 	CHECK_OK(close(g.fd[1]));
 	WAIT_UNTIL(a.status->state == SPINDLE_STATE_FAILED, ST_SOON);
 	CHECK_EQ(a.status->error, ECONNRESET);
-	/* what was delivered stays where it is */
+	/* what was delivered stays where it is, and comes before the error */
+	CHECK_EQ(st_events(a.fd), POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
+	CHECK_EQ(st_so_error(a.fd), 0);
 	ring_expect(&a, "the last", 0);
-	CHECK(st_events(a.fd) & POLLERR);
+	CHECK_EQ(st_events(a.fd) & (POLLERR | POLLHUP), POLLERR | POLLHUP);
+	CHECK_EQ(st_so_error(a.fd), ECONNRESET);
 }
 
 TEST(a_mapping_keeps_the_member)

@@ -238,8 +238,12 @@ static int events_now(void)
 
 	if (fake.looks <= fake.forming && fake.forming)
 		return 0;
-	if (state == SPINDLE_STATE_FAILED)
+	if (state == SPINDLE_STATE_FAILED) {
+		/* the error is behind what was delivered */
+		if (ACQUIRE(&fake.status->published) > RELAXED(&fake.user->rx_seen))
+			return POLLIN | POLLOUT;
 		return POLLIN | POLLOUT | POLLERR | POLLHUP;
+	}
 	if (state == SPINDLE_STATE_CLOSED)
 		return POLLIN | POLLOUT | POLLHUP;
 	if (ACQUIRE(&fake.status->published) > RELAXED(&fake.user->rx_seen))

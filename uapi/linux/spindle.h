@@ -88,8 +88,9 @@ struct sockaddr_spindle {
  *	SPINDLE_MIN_WINDOW to SPINDLE_MAX_WINDOW; 0: 256 KiB
  * @max_msg: largest message in bytes, at most @window; 0: 16 KiB or @window,
  *	whichever is less
- * @depth: messages a sender may have in flight, a power of two from
- *	SPINDLE_MIN_DEPTH to SPINDLE_MAX_DEPTH; 0: 1024
+ * @depth: places for messages of a sender in flight, a power of two from
+ *	SPINDLE_MIN_DEPTH to SPINDLE_MAX_DEPTH; 0: 1024. The last one is kept
+ *	for its end of the stream: one message less may be in flight
  * @flags: SPINDLE_F_* of this member
  * @__resv: must be zero
  */
@@ -148,7 +149,7 @@ enum spindle_group_state {
  * @senders: senders of the view (before the first: as configured)
  * @window: bytes of ring a sender has
  * @max_msg: largest message, bytes
- * @depth: messages a sender may have in flight
+ * @depth: places for messages of a sender in flight
  * @sent: messages this member sent
  * @received: messages this member took from its socket
  * @__resv: reads as zero
