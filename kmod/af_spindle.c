@@ -481,7 +481,7 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		sp_group_moved(g);
 	}
 	/* Behind the last message of a failed group SO_ERROR says why. */
-	if (taken)
+	if (taken && sp_group_error(g))
 		sp_rx_poll(ss, g);
 }
 
