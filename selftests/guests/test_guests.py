@@ -46,7 +46,7 @@ FEW = {
     'test_lossy_wire', 'test_killed_guest',
 }
 # Programs that run on Debian's kernels, with two processors, too.
-FEW_ON_DEBIAN = {'debian-6.1': ['group_test'], 'debian-6.12': ['hostile_test']}
+FEW_ON_DEBIAN = {'debian-6.1': ['group_test'], 'debian-6.12': ['hostile_test', 'edges_test']}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
 FOREVER = str(2 ** 64 - 1)
