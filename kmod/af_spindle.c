@@ -179,6 +179,14 @@ static int sp_group_error(const struct sp_group *g)
 	return sp_group_state(g) == SP_VIEW_FAILED ? g->error : 0;
 }
 
+/* Has the group failed, or come to its end? */
+static bool sp_group_ended(const struct sp_group *g)
+{
+	enum sp_view_state state = sp_group_state(g);
+
+	return state == SP_VIEW_FAILED || state == SP_VIEW_CLOSED;
+}
+
 /* May the member send now? 0, -EAGAIN before the view, or why it never may. */
 static int sp_tx_open(const struct sp_sock *ss, struct sp_group *g)
 {
@@ -236,14 +244,18 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 }
 
 /*
- * The member waits for room to write: whoever holds it up may be slow. The
- * caller looks for room once more: what became free before says nothing of it.
+ * SIGIO is to come when there is room: see sp_write_space(). The caller looks
+ * once more, for room that became free before.
  */
-static void sp_tx_starved(struct sp_sock *ss, struct sp_group *g)
+static void sp_tx_wants_signal(struct sp_sock *ss)
 {
-	/* For SIGIO, see sp_write_space(). */
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, &ss->sk);
 	smp_mb__after_atomic();
+}
+
+/* The member waits for room to write: whoever holds it up may be slow. */
+static void sp_tx_starved(const struct sp_sock *ss, struct sp_group *g)
+{
 	if (sp_group_state(g) == SP_VIEW_ACTIVE && ss->local.lane)
 		sp_slow_starved(g, ss->local.lane);
 }
@@ -333,6 +345,21 @@ static int sp_rx_ready(struct sp_sock *ss, struct sp_group *g)
 	__ret;								\
 })
 
+/*
+ * Nothing but bytes reaches the others: no descriptors, no credentials. What
+ * sp_recvmsg() gives may be there, for who sends on what it has received.
+ */
+static bool sp_tx_plain(struct msghdr *msg)
+{
+	struct cmsghdr *cmsg;
+
+	for_each_cmsghdr(cmsg, msg)
+		if (!CMSG_OK(msg, cmsg) || cmsg->cmsg_level != SOL_SPINDLE ||
+		    cmsg->cmsg_type != SPINDLE_CMSG_INFO)
+			return false;
+	return true;
+}
+
 static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 {
 	struct sock *sk = sock->sk;
@@ -347,8 +374,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
 			       MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
-	/* Nothing but bytes reaches the others: no descriptor, no credentials. */
-	if (msg->msg_controllen)
+	if (!sp_tx_plain(msg))
 		return -EINVAL;
 	if (!g)
 		return -ENOTCONN;
@@ -365,6 +391,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 			break;
 		sp_tx_starved(ss, g);
 		mutex_unlock(&ss->tx_lock);
+		sp_tx_wants_signal(ss);
 		ret = sp_wait(sk, timeo, sp_tx_ready(ss, g, len, &off));
 		if (ret)
 			goto out;
@@ -480,9 +507,13 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		smp_store_release(&ss->local.cursor, rx->cursor + 1);
 		sp_group_moved(g);
 	}
-	/* Behind the last message of a failed group SO_ERROR says why. */
-	if (taken && sp_group_error(g))
-		sp_rx_poll(ss, g);
+	if (!taken)
+		return;
+	/* Pairs with sp_state_change(): one of the two sees that nothing is left. */
+	smp_mb();
+	if (sp_group_ended(g) && sp_rx_poll(ss, g) <= 0)
+		/* Others wait for that. */
+		ss->sk.sk_state_change(&ss->sk);
 }
 
 static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
@@ -571,8 +602,10 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	tx = sp_tx_poll(ss, g);
 	if (tx == -EAGAIN &&
 	    poll_requested_events(wait) & (EPOLLOUT | EPOLLWRNORM)) {
-		sp_tx_starved(ss, g);
+		sp_tx_wants_signal(ss);
 		tx = sp_tx_poll(ss, g);
+		if (tx == -EAGAIN)
+			sp_tx_starved(ss, g);
 	}
 	if (rx != -EAGAIN)
 		mask |= EPOLLIN | EPOLLRDNORM;
@@ -583,7 +616,8 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (!rx && (tx == -EPIPE || tx == -EACCES))
 		mask |= EPOLLHUP;
-	if (rx <= 0 && sp_group_error(g))
+	/* Not if the last message came, and then the failure, since we looked. */
+	if (rx != 1 && rx != -EAGAIN && sp_group_error(g))
 		mask |= EPOLLERR | EPOLLHUP;
 out:
 	if (READ_ONCE(sk->sk_err))
@@ -753,17 +787,25 @@ static void sp_state_change(struct sock *sk)
 	struct sp_sock *ss = sp_sk(sk);
 	struct sp_group *g = READ_ONCE(ss->local.group);
 	struct socket_wq *wq;
+	int band = POLL_OUT;
+	int rx = -EAGAIN;
 
-	/* Who has nothing to read finds the error of a failed one in SO_ERROR. */
+	/* Pairs with sp_rx_end(): one of the two sees that nothing is left. */
+	smp_mb();
 	if (g)
-		sp_rx_poll(ss, g);
+		rx = sp_rx_poll(ss, g);
+	if (rx == 1)
+		band = POLL_IN;
+	else if (!rx)
+		band = POLL_HUP;
+	else if (rx != -EAGAIN || READ_ONCE(sk->sk_err))
+		band = POLL_ERR;
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_all(&wq->wait);
 	rcu_read_unlock();
-	sk_wake_async(sk, SOCK_WAKE_IO,
-		      READ_ONCE(sk->sk_err) ? POLL_ERR : POLL_OUT);
+	sk_wake_async(sk, SOCK_WAKE_IO, band);
 }
 
 static void sp_destruct(struct sock *sk)
@@ -780,7 +822,6 @@ static void sp_destruct(struct sock *sk)
 static int sp_create(struct net *net, struct socket *sock, int protocol,
 		     int kern)
 {
-	static atomic64_t cookies = ATOMIC64_INIT(0);
 	struct sp_sock *ss;
 	struct sock *sk;
 
@@ -802,7 +843,6 @@ static int sp_create(struct net *net, struct socket *sock, int protocol,
 	sp_detach_init(&ss->local);
 	ss->local.sk = sk;
 	ss->local.rank = ~0U;
-	ss->local.cookie = atomic64_inc_return(&cookies);
 	ss->node = NULL;
 	ss->group = NULL;
 	mutex_init(&ss->tx_lock);

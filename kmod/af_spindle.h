@@ -12,7 +12,7 @@
  * @sk: must be first
  * @local: the member it is, once it has joined
  * @node: what it is bound to; set once, under lock_sock (release)
- * @group: what it has joined; set once, under lock_sock (release)
+ * @group: what it has joined; set once (release), as @joining is cleared
  * @joining: it waits to be taken into a group. Set under lock_sock; cleared by
  *	who has set @group, or knows that there is none (release)
  * @failed: the error of its group was put into sk_err

@@ -163,12 +163,15 @@ int sp_detach_set(struct sock *sk, bool on)
 	if (mutex_lock_interruptible(&ss->rx_lock))
 		return -ERESTARTSYS;
 	lock_sock(sk);
+	/* A join that nobody waits for ends under sp_ctl. */
+	mutex_lock(&sp_ctl);
 	g = sp_sock_group(ss);
-	if ((q->on && !on && (g || READ_ONCE(ss->joining))) ||
+	if ((q->on && !on && (g || ss->joining)) ||
 	    (on && sp_rings_mapped(&ss->local, SPINDLE_MAP_RX)))
 		ret = -EBUSY;
 	else
 		WRITE_ONCE(q->on, on);
+	mutex_unlock(&sp_ctl);
 	release_sock(sk);
 	if (!ret && on && g) {
 		mutex_lock(&q->lock);

@@ -96,7 +96,7 @@ struct sp_queue {
  * struct sp_local - a member of a group on this node: part of its socket
  * @on_group: on the group's list
  * @sk: the socket, to wake
- * @cookie: what this node calls the member
+ * @cookie: what this node calls the member; another one for each try to join
  * @flags: SP_MEMBER_*
  * @memcg: who pays for the memory of the group; held from the first try to join
  * @group: the group it is in, set under sp_ctl by who takes it in

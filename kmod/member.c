@@ -23,6 +23,15 @@ struct sp_early {
 	struct sp_msg_key key;
 };
 
+/* The answer to an earlier try, should it come late, is not that to this one. */
+static void sp_member_name(struct sp_local *local)
+{
+	static u64 cookies;
+
+	lockdep_assert_held(&sp_ctl);
+	local->cookie = ++cookies;
+}
+
 static bool sp_config_meets(const struct sp_config *has,
 			    const struct sp_config *want)
 {
@@ -136,6 +145,7 @@ int sp_member_create(struct sp_node *node, const char *name,
 		return PTR_ERR(g);
 	g->forms = true;
 	g->coordinator = node->addr;
+	sp_member_name(local);
 	ret = sp_view_add(&g->view, &node->addr, local->cookie, local->flags);
 	sp_group_attach(g, local);
 	local->group = g;
@@ -267,6 +277,7 @@ static void sp_join_begin(struct sp_join *j, const struct sp_addr *contact)
 	int ret = -ENODEV;
 
 	lockdep_assert_held(&sp_ctl);
+	sp_member_name(j->local);
 	list_add_tail(&j->on_node, &node->joins);
 	if (!node->dying && !node->sdev->dead)
 		ret = sp_join_ask(j, contact);
@@ -378,9 +389,19 @@ int sp_member_join_begin(struct sp_node *node, const char *name,
  */
 void sp_member_join_cancel(struct sp_local *local)
 {
+	struct sp_join *j = local->join;
+
 	lockdep_assert_held(&sp_ctl);
-	if (local->join)
-		sp_join_done(local->join, -ECANCELED);
+	if (!j)
+		return;
+	local->join = NULL;
+	j->ended = NULL;
+	sp_join_done(j, -ECANCELED);
+	/* A work that runs already frees it. */
+	if (cancel_delayed_work(&j->end)) {
+		sock_put(local->sk);
+		kfree(j);
+	}
 }
 
 static void sp_joiner_up(struct sp_link_user *user)

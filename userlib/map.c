@@ -192,7 +192,7 @@ int spindle_ready(struct spindle *sp, int timeout_ms)
 		left = timeout_ms < 0 ? slice : until - spn_now();
 		if (left <= 0)
 			return -ETIMEDOUT;
-		/* who does not send is not told of the view, so look now and then */
+		/* poll(2) may have something else to tell all the time: rest, and look again */
 		ret = spn_poll(sp, POLLIN | POLLOUT, left < slice ? left : slice);
 		if (ret < 0)
 			return ret;

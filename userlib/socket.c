@@ -165,7 +165,8 @@ int spindle_create(struct spindle *sp, const struct spindle_group_create *group)
  * @group: its name and flags of this member; the contact in it is not read, a
  *	number that is not 0 must be the group's
  *
- * Blocks until the contact has answered, about ten seconds at most.
+ * Blocks until the contact has answered, about ten seconds at most, unless
+ * O_NONBLOCK was set on the handle's socket.
  *
  * Return: 0, or the errors of SPINDLE_GROUP_JOIN in spindle(7), among them
  * -EINVAL: @contact is no address;
@@ -174,6 +175,8 @@ int spindle_create(struct spindle *sp, const struct spindle_group_create *group)
  * -EUSERS: it has all its members;
  * -EPROTOTYPE: its configuration is another one;
  * -EHOSTUNREACH, -ETIMEDOUT: the contact did not answer;
+ * -EINPROGRESS: O_NONBLOCK is set; spindle_ready() may be called when poll(2)
+ *	says POLLOUT and SO_ERROR 0;
  * -EINTR: a signal came.
  */
 int spindle_join(struct spindle *sp, const char *contact,

@@ -486,7 +486,8 @@ def main(own, contact, restart, go):
     print("first", first, flush=True)
     while not os.path.exists(go):
         time.sleep(0.01)
-    signal.signal(signal.SIGALRM, lambda *_: None)
+    signals = []
+    signal.signal(signal.SIGALRM, lambda *_: signals.append(1))
     signal.siginterrupt(signal.SIGALRM, restart == "no")
     s.setblocking(False)
     print("then", join(s, contact), flush=True)
@@ -498,7 +499,7 @@ def main(own, contact, restart, go):
     except OSError as e:
         what = errno.errorcode[e.errno]
     signal.setitimer(signal.ITIMER_REAL, 0)
-    print("rebind", what, flush=True)
+    print("rebind", what, "after signals" if signals else "at once", flush=True)
 main(*sys.argv[1:])
 """
 
@@ -512,7 +513,7 @@ def test_signal_while_a_node_goes(trio, restart, becomes):
                        trio.env(1)['SPINDLE_ADDR'], restart, go])
     p.wait_output('first ENOENT')
     # the node stays until its last word has arrived
-    trio.link(0, 1, delay='200ms')
+    trio.link(0, 1, delay='1s')
     try:
         with open(go, 'w', encoding='utf-8'):
             pass
@@ -520,7 +521,55 @@ def test_signal_while_a_node_goes(trio, restart, becomes):
     finally:
         trio.link(0, 1, delay=0)
     assert 'then EINPROGRESS' in p.stdout
-    assert f'rebind {becomes}' in p.stdout, p.stdout + p.stderr
+    assert f'rebind {becomes} after signals' in p.stdout, p.stdout + p.stderr
+    job.members[0].signal(signal.SIGKILL)
+    job.members[0].wait()
+
+
+# Gives one join up, and makes another one before the answer to the first comes.
+LATE = r"""
+import errno, os, socket, struct, sys, time
+def join(s, contact, name):
+    where = struct.pack("=HH4s24x", socket.AF_INET, 0, socket.inet_aton(contact))
+    try:
+        s.setsockopt(0x5350, 2, struct.pack("=64s32s56x", name.encode(), where))
+        return "in"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+def patience(s, ms):
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, ms * 1000))
+def main(own, contact, name, go):
+    with open("/sys/module/spindle/parameters/family") as f:
+        s = socket.socket(int(f.read()), socket.SOCK_SEQPACKET)
+    s = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 0, fileno=s.detach())
+    s.bind((own, 0))
+    while (first := join(s, contact, "nobody-has-it")) == "ECONNREFUSED":
+        time.sleep(0.01)
+    print("first", first, flush=True)
+    while not os.path.exists(go):
+        time.sleep(0.01)
+    patience(s, 50)
+    print("then", join(s, contact, "nobody-has-it"), flush=True)
+    patience(s, 0)
+    print("last", join(s, contact, name), flush=True)
+main(*sys.argv[1:])
+"""
+
+
+def test_late_answer_to_an_earlier_join(trio):
+    job = Job(trio, nodes=(1,), members=3)
+    go = os.path.join(trio.out, f'{job.name}.go')
+    p = trio.start(0, ['/usr/bin/python3', '-I', '-c', LATE, trio.env(0)['SPINDLE_ADDR'],
+                       trio.env(1)['SPINDLE_ADDR'], job.name, go])
+    p.wait_output('first ENOENT')
+    trio.link(0, 1, delay='500ms')
+    try:
+        with open(go, 'w', encoding='utf-8'):
+            pass
+        assert p.wait() == 0, p.stdout + p.stderr
+    finally:
+        trio.link(0, 1, delay=0)
+    assert 'then ETIMEDOUT\nlast in\n' in p.stdout, p.stdout + p.stderr
     job.members[0].signal(signal.SIGKILL)
     job.members[0].wait()
 

@@ -203,7 +203,7 @@ static void other(int fd)
 
 static int opened(void)
 {
-	int fd = st_socket(SOCK_NONBLOCK);
+	int fd = st_socket(any(2) ? SOCK_NONBLOCK : 0);
 
 	st_timeout(fd, SO_SNDTIMEO, 10);
 	st_timeout(fd, SO_RCVTIMEO, 10);

@@ -389,6 +389,42 @@ TEST(device_removed_while_forming)
 	talk(3);
 }
 
+TEST(device_removed_while_joining)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct spindle_group_join j = { 0 };
+	struct st_group g = { 0 };
+	int fd[2];
+	unsigned int i;
+
+	/* one has been taken in, the other waits for an answer that nobody gives */
+	st_open_but(&g, &c, 2);
+	snprintf(j.name, sizeof(j.name), "%s", g.name);
+	for (i = 0; i < 2; i++) {
+		struct in_addr in = st_in(st_addr(0)).sin_addr;
+		char text[INET_ADDRSTRLEN];
+
+		if (i) {
+			in.s_addr = htonl((ntohl(in.s_addr) & ~0xffU) | 251);
+			snprintf(j.name, sizeof(j.name), "nobody-has-it");
+		}
+		st_contact(&j, inet_ntop(AF_INET, &in, text, sizeof(text)));
+		fd[i] = st_bound(1);
+		CHECK_OK(fcntl(fd[i], F_SETFL, O_NONBLOCK));
+		CHECK_ERR(st_join(fd[i], &j), EINPROGRESS);
+	}
+	WAIT_UNTIL(st_info(fd[0]).state == SPINDLE_STATE_FORMING, ST_SOON);
+	device_del();
+	for (i = 0; i < 2; i++)
+		st_wait_events(fd[i], POLLERR);
+	CHECK_EQ(st_info(fd[0]).error, ENODEV);
+	CHECK_EQ(st_info(fd[1]).state, SPINDLE_STATE_NONE);
+	CHECK_EQ(st_so_error(fd[1]), ENODEV);
+	device_add();
+	wait_for_device(3);
+	talk(3);
+}
+
 TEST(device_removed_beside_a_bound_socket)
 {
 	struct spindle_group_create c = { .members = 1 };
