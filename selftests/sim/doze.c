@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../kmod/core/doze.h"
 #include "sim.h"
 
 #define DOZE_PUSHES	2

@@ -31,9 +31,10 @@ static void usage(FILE *to)
 	      "  --seed S           run seed S only\n"
 	      "  --doorbell D       polled, guarded or mixed (default: each of them)\n"
 	      "  --trace            print what happens\n"
-	      "  --first            stop at the first violation\n"
+	      "  --first            stop at the first violation, of a scenario too\n"
 	      "  --jobs N           share the seeds among N processes (default 1)\n"
 	      "  --scenario NAME    run a named scenario, or all\n"
+	      "  --kunit            run the core's KUnit suites\n"
 	      "  --list             list the scenarios\n", to);
 }
 
@@ -138,9 +139,9 @@ static int doorbell(const char *text)
 	exit(2);
 }
 
-static int run_named(const char *name)
+static int run_named(const char *name, bool first)
 {
-	int failed = scenario_run(name);
+	int failed = scenario_run(name, first);
 
 	if (failed < 0) {
 		fprintf(stderr, "sim: no such scenario: %s\n", name);
@@ -160,12 +161,14 @@ int main(int argc, char **argv)
 		{ "trace", no_argument, NULL, 't' },
 		{ "first", no_argument, NULL, '1' },
 		{ "jobs", required_argument, NULL, 'j' },
+		{ "kunit", no_argument, NULL, 'k' },
 		{ "scenario", required_argument, NULL, 'S' },
 		{ "list", no_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
 	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1 };
+	const char *scenario = NULL;
 	u64 violations;
 	int c;
 
@@ -194,7 +197,10 @@ int main(int argc, char **argv)
 			a.jobs = max((int)number(optarg), 1);
 			break;
 		case 'S':
-			return run_named(optarg);
+			scenario = optarg;
+			break;
+		case 'k':
+			return kunit_run() != 0;
 		case 'l':
 			scenario_list();
 			return 0;
@@ -210,6 +216,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
+	if (scenario)
+		return run_named(scenario, a.first);
 	violations = a.jobs > 1 ? run_jobs(&a) : run_share(&a, 0);
 	printf("sim: %llu seeds, %llu violations\n", (unsigned long long)a.seeds,
 	       (unsigned long long)violations);

@@ -7,6 +7,8 @@
 
 #include "sim.h"
 
+static bool only_first;	/* stop at the first violation */
+
 struct scenario {
 	const char *name;
 	const char *what;
@@ -67,6 +69,8 @@ static u32 count_violations(struct sim_opts opts, u32 seeds, bool report,
 		if (t)
 			tally_add(t, s);
 		sim_free(s);
+		if (violations && only_first)
+			break;
 	}
 	return violations;
 }
@@ -82,6 +86,8 @@ static int kept_and_broken(enum sim_doorbell doorbell, unsigned int broken,
 	u32 kept = count_violations(opts, seeds, true, NULL);
 	u32 found;
 
+	if (kept && only_first)
+		return 1;
 	opts.broken = broken;
 	found = count_violations(opts, seeds, true, NULL);
 	printf("  kept: %u of %u runs violate; broken: %u\n", kept, seeds, found);
@@ -93,8 +99,11 @@ static int always_kept(unsigned int force, u32 seeds)
 	struct sim_opts opts = { .force = force };
 	u32 found = 0;
 
-	for (opts.doorbell = 0; opts.doorbell < SIM_DOORBELLS; opts.doorbell++)
+	for (opts.doorbell = 0; opts.doorbell < SIM_DOORBELLS; opts.doorbell++) {
 		found += count_violations(opts, seeds, true, NULL);
+		if (found && only_first)
+			break;
+	}
 	printf("  %u of %u runs violate\n", found, seeds * SIM_DOORBELLS);
 	return found != 0;
 }
@@ -304,14 +313,18 @@ void scenario_list(void)
 		printf("%-20s %s\n", scenarios[i].name, scenarios[i].what);
 }
 
-/* Run one scenario, or "all". Gives how many failed, -1 for an unknown name. */
-int scenario_run(const char *name)
+/*
+ * Run one scenario, or "all"; with @first to the first violation only. Gives
+ * how many failed, -1 for an unknown name.
+ */
+int scenario_run(const char *name, bool first)
 {
 	bool known = false;
 	int failed = 0;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(scenarios); i++) {
+	only_first = first;
+	for (i = 0; i < ARRAY_SIZE(scenarios) && !(first && failed); i++) {
 		const struct scenario *sc = &scenarios[i];
 		int bad;
 

@@ -9,13 +9,14 @@
  *   app.c       the programs: what they send and read, and what must hold
  *   hostile.c   a node that writes what no correct node writes
  *   doze.c      every interleaving of going to sleep and waking
+ *   kunit.c     the core's KUnit suites
  *   scenario.c  runs with a name
  *   main.c      arguments and reporting
  */
 #ifndef SIM_H
 #define SIM_H
 
-#include "../../kmod/core/pass.h"
+#include "pass.h"
 #include "rng.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -362,8 +363,11 @@ void hostile_packet(struct sim *s, struct net_write *w);
 /* doze.c */
 int doze_exhaustive(bool verbose);
 
+/* kunit.c */
+int kunit_run(void);
+
 /* scenario.c */
-int scenario_run(const char *name);
+int scenario_run(const char *name, bool first);
 void scenario_list(void);
 
 #endif /* SIM_H */
