@@ -45,7 +45,9 @@ typedef int64_t s64;
 #ifndef WRITE_ONCE
 #define WRITE_ONCE(x, v)	(*(volatile __typeof__(x) *)&(x) = (v))
 #endif
+#ifndef sp_read_barrier
 #define sp_read_barrier()	__atomic_thread_fence(__ATOMIC_ACQUIRE)
+#endif
 
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define max(a, b)		((a) > (b) ? (a) : (b))

@@ -98,6 +98,22 @@ static void app_schedule(struct sim *s, u32 lane, u32 delay)
 	sim_after(s, delay, EV_SEND, lane);
 }
 
+/* SIOCOUTQ: what is not freed yet, by what was sent. */
+static void app_check_unfreed(struct sim *s, u32 lane)
+{
+	const struct plan *p = &s->plans[lane];
+	const struct sp_tx *tx = &s->nodes[p->node].tx[p->own];
+	u64 bytes = 0;
+	u32 k;
+
+	for (k = tx->freed - s->base_count; k < p->nsent; k++)
+		bytes += p->sent[k].len;
+	if (sp_tx_unfreed(tx) != bytes)
+		sim_violation(s, "lane %u says that %llu bytes are not freed, they are %llu",
+			      lane, (unsigned long long)sp_tx_unfreed(tx),
+			      (unsigned long long)bytes);
+}
+
 static void app_commit(struct sim *s, u32 lane, u32 len, u32 flags)
 {
 	struct plan *p = &s->plans[lane];
@@ -114,6 +130,7 @@ static void app_commit(struct sim *s, u32 lane, u32 len, u32 flags)
 			sizeof(*tx->desc));
 	sp_tx_commit(tx, len, flags);
 	s->messages += !flags;
+	app_check_unfreed(s, lane);
 	node_local(n);
 }
 
@@ -207,9 +224,11 @@ void app_unblock(struct sim *s, struct node *n)
 {
 	u32 i;
 
-	for (i = 0; i < n->core.nown; i++)
+	for (i = 0; i < n->core.nown; i++) {
+		app_check_unfreed(s, n->own[i].rank);
 		if (s->plans[n->own[i].rank].blocked)
 			app_schedule(s, n->own[i].rank, 1);
+	}
 }
 
 static void app_read_later(struct sim *s, struct node *n, u32 i)

@@ -43,6 +43,17 @@ static void hostile_cell(struct sim *s, struct sp_cell *cell)
 	cell->value = hostile_value(s, cell->value);
 	if (rng_chance(&s->rng, 900))
 		cell->check = sp_mix(cell->value, s->epoch);
+	else if (rng_chance(&s->rng, 500))
+		cell->check = sp_mix(cell->value, s->epoch - 1);
+}
+
+/* It has consumed what others do not have yet. */
+static void hostile_consumed(struct sim *s, struct sp_cell *row)
+{
+	u64 received = row[SP_CELL_RECEIVED].value;
+
+	sp_cell_set(&row[SP_CELL_CONSUMED],
+		    received + rng_below(&s->rng, s->nlanes + 1), s->epoch);
 }
 
 static void hostile_desc(struct sim *s, struct sp_desc *d)
@@ -50,10 +61,23 @@ static void hostile_desc(struct sim *s, struct sp_desc *d)
 	u32 *field[] = { &d->index, &d->len, &d->pos, &d->flags };
 	u32 i = rng_below(&s->rng, 4);
 
-	*field[i] = (u32)hostile_value(s, *field[i]);
-	/* A message that the ring could hold, and a receiver's buffer not. */
-	if (rng_chance(&s->rng, 200))
+	switch (rng_below(&s->rng, 8)) {
+	case 0:
+		/* A message that the ring could hold, and a receiver's buffer not. */
 		d->len = rng_range(&s->rng, s->max_len, s->window + 1);
+		break;
+	case 1:
+		/* The turn of the one before, or of one long ago. */
+		d->index -= rng_range(&s->rng, 1, 3);
+		break;
+	case 2:
+		/* Somewhere else in the ring, or a lap away. */
+		d->pos += rng_chance(&s->rng, 500) ? s->window >> SP_UNIT_SHIFT :
+			rng_range(&s->rng, 1, 3);
+		break;
+	default:
+		*field[i] = (u32)hostile_value(s, *field[i]);
+	}
 }
 
 /* A packet of the hostile node, about to leave. */
@@ -61,7 +85,9 @@ void hostile_packet(struct sim *s, struct net_write *w)
 {
 	if (!rng_chance(&s->rng, s->villainy))
 		return;
-	if (w->kind == WR_ROW)
+	if (w->kind == WR_ROW && rng_chance(&s->rng, 200))
+		hostile_consumed(s, (struct sp_cell *)w->data);
+	else if (w->kind == WR_ROW)
 		hostile_cell(s, (struct sp_cell *)w->data +
 			     rng_below(&s->rng, w->len / sizeof(struct sp_cell)));
 	else if (w->kind == WR_DESC)

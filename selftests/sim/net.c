@@ -251,9 +251,13 @@ static void net_landed(struct sim *s, struct conn *c, struct net_write *w)
 
 static void net_copy(struct conn *c, const struct net_write *w, u32 off, u32 len)
 {
-	if (w->kind != WR_WAKE && len)
-		memcpy(c->to->slab[c->from->id] + w->off + off, w->data + off,
-		       len);
+	u8 *to = c->to->slab[c->from->id] + w->off + off;
+
+	if (w->kind == WR_WAKE || !len)
+		return;
+	if (c->to == c->to->sim->outer)
+		past_keep(to, len);
+	memcpy(to, w->data + off, len);
 }
 
 /* Polling target: one after the other, each perhaps in pieces. */
@@ -327,7 +331,7 @@ static void net_complete(struct sim *s, struct conn *c)
 void net_step(struct sim *s, struct conn *c)
 {
 	bool any = !c->to->polled || (s->opts.broken & SIM_BREAK_ORDER);
-	u32 n = rng_range(&s->rng, 1, 6);
+	u32 n = c->from == s->mute ? 0 : rng_range(&s->rng, 1, 6);
 
 	while (n-- && c->completed < c->posted) {
 		u32 what = rng_below(&s->rng, 3);

@@ -31,6 +31,7 @@ static void op_lane_lock(struct sp_core *c, u32 own)
 	struct node *n = node_of(c);
 
 	node_interrupted(n);
+	sim_forget_past();
 	if (n->held++)
 		sim_violation(n->sim, "node %u takes two lane locks", n->id);
 	node_plan(n, own)->locked = true;
@@ -100,6 +101,7 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 
 	node_posts(n);
 	node_interrupted(n);
+	sim_forget_past();
 	for (i = 0; i < 2; i++)
 		wanted += !!run->bytes[i].len + !!run->desc[i].len;
 	if (!net_room(conn, wanted))
@@ -134,6 +136,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	node_posts(n);
 	node_check_row(n, node);
 	node_interrupted(n);
+	sim_forget_past();
 	if (!net_room(conn, 1))
 		return -EAGAIN;
 	if (!conn->to->polled) {
@@ -156,6 +159,7 @@ static u64 op_landed(struct sp_core *c, u32 node)
 	struct node *n = node_of(c);
 
 	node_interrupted(n);
+	sim_forget_past();
 	return sim_conn(n->sim, n->id, node)->completed;
 }
 
@@ -251,6 +255,28 @@ static void node_init_lanes(struct sim *s, struct node *n)
 	n->core.nown = at[n->id];
 }
 
+/* What an earlier view left where this one begins: cells that held then. */
+static void node_leave(struct sim *s, u8 *slab, const struct sp_layout *lay)
+{
+	struct sp_cell *row = (struct sp_cell *)(slab + sp_layout_row(lay, 1));
+	u32 n = SP_CELL_LANES + lay->lanes;
+	u32 i;
+
+	memset(slab, rng_below(&s->rng, 256), lay->size);
+	for (i = 0; i < n; i++) {
+		u32 ahead = rng_below(&s->rng, s->depth);
+		u64 value = s->base_round * s->nlanes + ahead;
+
+		if (i == SP_CELL_SLEEP)
+			value = ahead | 1;
+		else if (i >= SP_CELL_LANES)
+			value = sp_progress(s->base_round + ahead,
+					    s->base_count + ahead / 2);
+		sp_cell_set(&row[i], value,
+			    s->epoch - rng_range(&s->rng, 1, 2));
+	}
+}
+
 void node_init(struct sim *s, struct node *n)
 {
 	struct sp_order *o = &n->core.order;
@@ -266,6 +292,8 @@ void node_init(struct sim *s, struct node *n)
 			lanes += s->plans[i].node == k;
 		sp_layout_init(&p->lay, lanes, s->depth, s->window, SIM_CHUNK);
 		n->slab[k] = calloc(1, p->lay.size);
+		if (s->leftovers)
+			node_leave(s, n->slab[k], &p->lay);
 		p->slab = n->slab[k];
 		p->polled = s->nodes[k].polled;
 		p->row = (struct sp_cell *)(n->slab[k] + sp_layout_row(&p->lay, 1));
@@ -291,10 +319,11 @@ void node_init(struct sim *s, struct node *n)
 	n->core.peers = n->peers;
 	n->core.view = 1;
 	n->core.polled = n->polled;
-	n->core.spin = rng_below(&s->rng, 12);
+	n->core.spin = rng_chance(&s->rng, 300) ? 0 : rng_below(&s->rng, 12);
 	n->core.ops = &node_ops;
 	sp_core_init(&n->core);
 	node_rebase(s, n);
+	check_init(s, n);
 	n->nreaders = rng_range(&s->rng, 1, SIM_MAX_READERS);
 	node_schedule(n, rng_range(&s->rng, 1, 50));
 }
@@ -393,6 +422,7 @@ static void node_did(struct sim *s, struct node *n, int did)
 void node_pass(struct sim *s, struct node *n)
 {
 	const struct weather *w = &s->weather;
+	struct node *amid = s->amid;
 	u64 released, published;
 	u32 delay;
 
@@ -404,8 +434,11 @@ void node_pass(struct sim *s, struct node *n)
 		sp_core_kick(&n->core);
 	}
 	s->amid = n;
+	if (!amid)
+		s->outer = n;
 	n->passing = true;
 	do {
+		sim_forget_past();
 		/* All but nulls: those have to be given by all or by none. */
 		if (s->flips && rng_chance(&s->opt_rng, 60))
 			n->core.opt ^= rng_below(&s->opt_rng, SP_OPT_ALL) &
@@ -424,17 +457,26 @@ void node_pass(struct sim *s, struct node *n)
 		/* The programs' half: they saw an engine awake and did not kick. */
 	} while (sp_core_may_block(&n->core) && node_moved(n, released));
 	n->passing = false;
-	s->amid = NULL;
+	sim_forget_past();
+	s->amid = amid;
+	if (!amid)
+		s->outer = NULL;
 
+	if (!n->failed)
+		check_pass(s, n);
 	sim_trace(s, "node %u passed: received %lld delivered %lld consumed %lld doze %d/%llu",
 		  n->id, (long long)n->seen[n->id].received,
 		  (long long)n->core.order.delivered,
 		  (long long)n->seen[n->id].consumed, n->core.doze.state,
 		  (unsigned long long)n->core.doze.epoch);
-	if (sp_core_may_block(&n->core) && !n->kicked &&
-	    (!n->noticed || n->core.doze.state != SP_DOZING))
-		return;
 	delay = rng_range(&s->rng, 1, w->pass_gap);
+	if (sp_core_may_block(&n->core) && !n->kicked &&
+	    (!n->noticed || n->core.doze.state != SP_DOZING)) {
+		if (n->core.doze.state != SP_DOZING ||
+		    !rng_chance(&s->rng, w->stir))
+			return;
+		delay += rng_below(&s->rng, 4 * w->net_gap);
+	}
 	/* Only room in a send queue helps: as the kernel's engine, poll less. */
 	if (n->core.unposted && n->core.idle > n->core.spin)
 		delay += rng_below(&s->rng, 200);

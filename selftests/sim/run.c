@@ -12,7 +12,7 @@
 #include "sim.h"
 
 int sim_reads_left = INT_MAX;
-static struct sim *sim_running;
+struct sim *sim_running;
 
 void sim_say(struct sim *s, const char *fmt, ...)
 {
@@ -104,6 +104,15 @@ static void sim_weather(struct sim *s)
 	w->tear = rng_chance(r, 700) ? rng_below(r, 900) : 0;
 	w->resend = rng_chance(r, 500) ? rng_below(r, 200) : 0;
 	w->amid = rng_chance(r, 700) ? rng_range(r, 4, 200) : 0;
+	w->away = rng_chance(r, 500) ? rng_below(r, 200) : 0;
+	w->away_len = rng_range(r, 1, 20) * w->net_gap;
+	w->stir = rng_chance(r, 500) ? rng_below(r, 900) : 0;
+	if (rng_chance(r, 250)) {
+		/* One processor, and much else to do. */
+		w->amid = 4;
+		w->away = rng_range(r, 5, 100);
+		w->away_len = rng_range(r, 1, 40) * w->net_gap;
+	}
 	if (s->opts.force & SIM_FORCE_TEARS) {
 		w->tear = 900;
 		w->amid = 8;
@@ -159,6 +168,7 @@ static void sim_sizes(struct sim *s)
 	if (s->opts.force & SIM_FORCE_TINY_QUEUE)
 		s->slots = 4;
 	s->epoch = rng_next(r);
+	s->leftovers = rng_chance(r, 500);
 	if (late) {
 		s->base_round = (1ull << 32) - rng_below(r, 60);
 		s->base_count = (1ull << 32) - rng_below(r, 60);
@@ -249,6 +259,33 @@ void sim_free(struct sim *s)
 	free(s);
 }
 
+static void sim_next(struct sim *s);
+
+static void sim_until(struct sim *s, u64 until)
+{
+	while (s->nheap && s->heap[0].at <= until && !s->violated)
+		sim_next(s);
+	s->now = until;
+}
+
+/*
+ * The engine loses its processor amid a pass: all others go on, and pass. What
+ * it has posted may be late: then they are ahead of it first.
+ */
+static void sim_away(struct sim *s)
+{
+	u64 until = s->now + rng_range(&s->rng, 1, s->weather.away_len);
+
+	sim_trace(s, "node %u is away until %llu", s->amid->id,
+		  (unsigned long long)until);
+	if (rng_chance(&s->rng, 500)) {
+		s->mute = s->amid;
+		sim_until(s, (s->now + until) / 2);
+		s->mute = NULL;
+	}
+	sim_until(s, until);
+}
+
 /* Something else happens in the middle of a pass. */
 void sim_disturb(struct sim *s)
 {
@@ -258,6 +295,13 @@ void sim_disturb(struct sim *s)
 	if (!n || s->disturbing || s->violated)
 		return;
 	s->disturbing = true;
+	/* What happens while it makes up its mind to sleep is worth most. */
+	if (rng_chance(&s->rng, s->weather.away *
+		       (n->core.doze.state == SP_DOZING ? 8 : 1))) {
+		sim_away(s);
+		s->disturbing = false;
+		return;
+	}
 	other = rng_below(&s->rng, s->nnodes);
 	switch (rng_below(&s->rng, 8)) {
 	case 0:
@@ -306,9 +350,11 @@ static void sim_event(struct sim *s, const struct event *e)
 
 	switch (e->kind) {
 	case EV_PASS:
-		sim_arm(s);
+		if (!s->amid)
+			sim_arm(s);
 		node_pass(s, &s->nodes[e->who]);
-		sim_reads_left = INT_MAX;
+		if (!s->amid)
+			sim_reads_left = INT_MAX;
 		break;
 	case EV_NET:
 		s->conns[e->who].scheduled = false;
@@ -333,6 +379,18 @@ static void sim_event(struct sim *s, const struct event *e)
 	}
 }
 
+static void sim_next(struct sim *s)
+{
+	struct event e = sim_pop(s);
+
+	s->now = e.at;
+	if (++s->steps > s->bound)
+		sim_violation(s, "no rest after %llu steps",
+			      (unsigned long long)s->bound);
+	else
+		sim_event(s, &e);
+}
+
 /*
  * Every message may wake everybody, and whoever naps tells everybody: with
  * little patience and a slow network that is a write for each pair of nodes.
@@ -350,20 +408,10 @@ static u64 sim_bound(const struct sim *s)
 /* Run until nothing is left to happen. True when all held. */
 bool sim_run(struct sim *s)
 {
-	u64 bound = sim_bound(s);
-
+	s->bound = sim_bound(s);
 	sim_running = s;
-	while (s->nheap && !s->violated) {
-		struct event e = sim_pop(s);
-
-		s->now = e.at;
-		if (++s->steps > bound) {
-			sim_violation(s, "no rest after %llu steps",
-				      (unsigned long long)bound);
-			break;
-		}
-		sim_event(s, &e);
-	}
+	while (s->nheap && !s->violated)
+		sim_next(s);
 	if (!s->violated)
 		app_check(s);
 	sim_running = NULL;

@@ -5,9 +5,11 @@
  *
  *   run.c       the clock, the shape of a run, the checks at its end
  *   net.c       connections, their faults, torn and late writes
+ *   past.c      reads that give what was there before the last barrier
  *   node.c      the shell around the core: what engine.c is in the kernel
  *   app.c       the programs: what they send and read, and what must hold
  *   hostile.c   a node that writes what no correct node writes
+ *   check.c     what holds after every pass
  *   doze.c      every interleaving of going to sleep and waking
  *   kunit.c     the core's KUnit suites
  *   scenario.c  runs with a name
@@ -206,6 +208,7 @@ struct told {
  * @held: lane locks that its engine holds
  * @told: by peer
  * @next: by lane, which of its messages must be delivered next
+ * @believed: by lane, how far check.c has looked at it
  * @live_row: for SIM_BREAK_LIVE_ROWS
  */
 struct node {
@@ -231,6 +234,7 @@ struct node {
 	u32 held;
 	struct told told[SIM_MAX_NODES];
 	u32 next[SIM_MAX_LANES];
+	struct sp_point believed[SIM_MAX_LANES];
 	struct reader readers[SIM_MAX_READERS];
 	u32 nreaders;
 	struct sp_cell live_row[SP_CELL_LANES + SP_MAX_NODE_LANES];
@@ -247,6 +251,9 @@ struct weather {
 	u32 tear;		/* permille of writes that land in pieces */
 	u32 resend;		/* permille of packets sent again */
 	u32 amid;		/* a pass is disturbed once in about so many reads */
+	u32 away;		/* permille of these after which others go on alone */
+	u32 away_len;
+	u32 stir;		/* permille of passes after which a dozing engine passes */
 };
 
 struct delivered {
@@ -261,6 +268,7 @@ struct sim {
 	struct rng rng;
 	u64 now;
 	u64 steps;
+	u64 bound;
 	struct event *heap;
 	u32 nheap;
 	u32 heap_size;
@@ -275,6 +283,7 @@ struct sim {
 	u32 slots;
 	u32 credits;
 	u64 epoch;
+	bool leftovers;			/* of an earlier view, in all memory */
 	u64 base_round;
 	u64 base_count;
 	u64 base_tail;
@@ -291,7 +300,9 @@ struct sim {
 	struct node *nodes;
 	struct conn *conns;		/* nnodes * nnodes */
 	struct plan plans[SIM_MAX_LANES];
-	struct node *amid;		/* whose pass is going on */
+	struct node *outer;		/* whose pass is going on */
+	struct node *amid;		/* likewise; or whose goes on within it */
+	struct node *mute;		/* of whom no packet gets on */
 	bool disturbing;
 
 	struct delivered *story;	/* what everybody must deliver */
@@ -311,6 +322,7 @@ struct sim {
 struct sim *sim_new(const struct sim_opts *opts);
 void sim_free(struct sim *s);
 bool sim_run(struct sim *s);
+extern struct sim *sim_running;
 void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who);
 void sim_disturb(struct sim *s);
 __printf(2, 3) void sim_violation(struct sim *s, const char *fmt, ...);
@@ -337,6 +349,10 @@ bool net_room(const struct conn *c, u32 n);
 u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
 	     const void *src, u32 len, bool copy);
 
+/* past.c */
+void sim_forget_past(void);
+void past_keep(const u8 *at, u32 len);
+
 /* node.c */
 void node_init(struct sim *s, struct node *n);
 void node_free(struct node *n);
@@ -359,6 +375,10 @@ void app_check(struct sim *s);
 /* hostile.c */
 void hostile_attack(struct sim *s);
 void hostile_packet(struct sim *s, struct net_write *w);
+
+/* check.c */
+void check_init(struct sim *s, struct node *n);
+void check_pass(struct sim *s, struct node *n);
 
 /* doze.c */
 int doze_exhaustive(bool verbose);
