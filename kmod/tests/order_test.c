@@ -238,6 +238,22 @@ static void order_tx_wrap(struct kunit *test)
 	}
 }
 
+/* What SIOCOUTQ says: the oldest counts as long as it is kept. */
+static void order_tx_unfreed(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+
+	KUNIT_EXPECT_EQ(test, sp_tx_unfreed(&w->tx), 0ull);
+	sp_tx_commit(&w->tx, 100, 0);
+	sp_tx_commit(&w->tx, 0, 0);
+	sp_tx_commit(&w->tx, 10, 0);
+	KUNIT_EXPECT_EQ(test, sp_tx_unfreed(&w->tx), 110ull);
+	sp_tx_free(&w->tx, 0, 1);
+	KUNIT_EXPECT_EQ(test, sp_tx_unfreed(&w->tx), 10ull);
+	sp_tx_free(&w->tx, 2, 3);
+	KUNIT_EXPECT_EQ(test, sp_tx_unfreed(&w->tx), 0ull);
+}
+
 static void order_tx_run(struct kunit *test)
 {
 	static const struct {
@@ -519,6 +535,7 @@ static struct kunit_case sp_order_cases[] = {
 	KUNIT_CASE(order_nulls),
 	KUNIT_CASE(order_tx_space),
 	KUNIT_CASE(order_tx_wrap),
+	KUNIT_CASE(order_tx_unfreed),
 	KUNIT_CASE(order_tx_run),
 	KUNIT_CASE(order_take),
 	KUNIT_CASE(order_take_late),

@@ -30,6 +30,7 @@ struct posted {
  * @fail_row: likewise rows
  * @fail_wake: likewise wakes
  * @locked: lane locks held
+ * @late: news and all tickets are to land just before the next look at these
  */
 struct shell {
 	struct sp_core core;
@@ -51,12 +52,26 @@ struct shell {
 	u32 fail_row;
 	u32 fail_wake;
 	u32 locked;
+	bool late;
 	u32 bad;
 };
 
 static struct shell *shell_of(struct sp_core *c)
 {
 	return container_of(c, struct shell, core);
+}
+
+/* What a peer writes. */
+static void peer_cell(struct shell *s, u32 node, u32 cell, u64 value)
+{
+	struct sp_cell *row = (struct sp_cell *)s->peers[node].row;
+
+	sp_cell_set(&row[cell], value, EPOCH);
+}
+
+static void all_landed(struct shell *s)
+{
+	memcpy(s->landed, s->ticket, sizeof(s->landed));
 }
 
 static struct posted *record(struct shell *s, enum posted_kind kind, u32 node)
@@ -121,7 +136,14 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 
 static u64 op_landed(struct sp_core *c, u32 node)
 {
-	return shell_of(c)->landed[node];
+	struct shell *s = shell_of(c);
+
+	if (s->late) {
+		s->late = false;
+		peer_cell(s, node, SP_CELL_LANES, sp_progress(1, 0));
+		all_landed(s);
+	}
+	return s->landed[node];
 }
 
 static int op_post_wake(struct sp_core *c, u32 node)
@@ -201,23 +223,10 @@ static struct shell *shell(struct kunit *test, const u32 *owners, u32 nlanes,
 	return s;
 }
 
-/* What a peer writes. */
-static void peer_cell(struct shell *s, u32 node, u32 cell, u64 value)
-{
-	struct sp_cell *row = (struct sp_cell *)s->peers[node].row;
-
-	sp_cell_set(&row[cell], value, EPOCH);
-}
-
 static void peer_row(struct shell *s, u32 node, s64 received, s64 consumed)
 {
 	peer_cell(s, node, SP_CELL_RECEIVED, received + 1);
 	peer_cell(s, node, SP_CELL_CONSUMED, consumed + 1);
-}
-
-static void all_landed(struct shell *s)
-{
-	memcpy(s->landed, s->ticket, sizeof(s->landed));
 }
 
 static int pass(struct shell *s)
@@ -495,6 +504,23 @@ static void pass_last_look(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
 	all_landed(s);
 	peer_cell(s, 1, SP_CELL_LANES, sp_progress(1, 0));
+	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_AWAKE);
+}
+
+/*
+ * News comes, then its writer reads the flag, then the flag lands: a pass that
+ * takes it as landed must find the news.
+ */
+static void pass_landed_before_look(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+	int i;
+
+	for (i = 0; i < 6; i++)
+		pass(s);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
+	s->late = true;
 	KUNIT_EXPECT_TRUE(test, pass(s) & SP_DID_NEWS);
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_AWAKE);
 }
@@ -1010,6 +1036,7 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_consumed_before_sleep),
 	KUNIT_CASE(pass_quiet),
 	KUNIT_CASE(pass_last_look),
+	KUNIT_CASE(pass_landed_before_look),
 	KUNIT_CASE(pass_doze_guarded),
 	KUNIT_CASE(pass_doze_alone),
 	KUNIT_CASE(pass_flight),
