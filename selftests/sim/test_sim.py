@@ -55,22 +55,48 @@ def test_scenario_with_sanitizers(name):
     assert 'scenarios: 0 failed' in sim('--asan', '--scenario', name)
 
 
+@pytest.mark.parametrize('how', [[], ['--asan']])
+def test_kunit_in_user_space(how):
+    assert ' cases, 0 failed' in sim('--kunit', *how)
+
+
+def plant(tmp_path, text, **env):
+    """Status and output of --mutants for one mutant that is not among those of the project."""
+    (tmp_path / 'planted.sed').write_text(f'# licence\n{text}\n')
+    done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), '--mutants', 'planted'],
+                          text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL,
+                          env={**os.environ, 'SPINDLE_MUTANTS': str(tmp_path),
+                               'SPINDLE_MUTANT_SEEDS': '50', **env})
+    return done.returncode, done.stdout
+
+
 @pytest.mark.parametrize('code,verdict', [
     ('this is no C', 'DOES NOT COMPILE'), ('__builtin_trap();', 'CRASHES'),
     ('for (;;) barrier();', 'HANGS'), ('', 'NOT FOUND')])
 def test_what_is_no_find(code, verdict, tmp_path):
     """A mutant counts as found by a violation only."""
-    (tmp_path / 'planted.sed').write_text(
-        f'# licence\n# pass.c: planted\n1i\\\n#define barrier() __asm__ volatile("")\n'
-        f'/^int sp_pass(/,/^}}/s|^{{|{{ {code}|\n')
-    env = {**os.environ, 'SPINDLE_MUTANTS': str(tmp_path)}
-    if verdict == 'HANGS':
-        env['SPINDLE_MUTANT_SECONDS'] = '5'
-    done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), '--mutants', 'planted'],
-                          text=True, check=False, env=env, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL)
-    assert done.returncode == 1 and f'planted: {verdict}' in done.stdout, done.stdout
-    assert 'mutants: 0 found of 1' in done.stdout
+    env = {'SPINDLE_MUTANT_SECONDS': '5'} if verdict == 'HANGS' else {}
+    status, said = plant(tmp_path, '# pass.c: planted\n'
+                         '1i\\\n#define barrier() __asm__ volatile("")\n'
+                         f'/^int sp_pass(/,/^}}/s|^{{|{{ {code}|', **env)
+    assert status == 1 and f'planted: {verdict}' in said, said
+    assert 'mutants: 0 found of 1' in said
+
+
+@pytest.mark.parametrize('marked', [False, True])
+def test_found_but_not_by_seeds(marked, tmp_path):
+    """That is enough only where the mutant's file says why."""
+    status, said = plant(tmp_path, '# view.c: planted\n' +
+                         '# not by seeds: no run comes here\n' * marked +
+                         '/^bool sp_view_complete/,/^}/s/==/>=/\n'
+                         '/^u32 sp_view_del/,/^}/s/kept++/0/')
+    assert 'view_del' in said, said
+    assert f'mutants: {int(marked)} found of 1' in said and status == (not marked), said
+
+
+def test_doze_check_sees_the_mutant():
+    assert ' doze ' in sim('--mutants', 'news-without-epoch').splitlines()[1]
 
 
 @pytest.mark.parametrize('name', names('mutants'))
