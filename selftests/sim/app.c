@@ -224,6 +224,7 @@ void app_unblock(struct sim *s, struct node *n)
 {
 	u32 i;
 
+	net_freed(s, n);
 	for (i = 0; i < n->core.nown; i++) {
 		app_check_unfreed(s, n->own[i].rank);
 		if (s->plans[n->own[i].rank].blocked)

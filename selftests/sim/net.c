@@ -138,6 +138,44 @@ void net_overwritten(struct sim *s, struct node *n, const u8 *at, u32 len)
 	}
 }
 
+/* Has an own lane given away what a posted request reads? */
+static bool net_reads_freed(const struct node *n, const struct net_write *w)
+{
+	bool desc = w->kind == WR_DESC;
+	u32 each = desc ? sizeof(struct sp_desc) : SP_UNIT;
+	u32 size = desc ? n->lay.depth : n->lay.window / SP_UNIT;
+	u64 first = (w->off - (desc ? n->lay.desc_off : n->lay.ring_off)) / each;
+	u64 last = first + (w->len - 1) / each;
+	const struct sp_tx *tx = &n->tx[first / size];
+	u64 from = desc ? tx->freed : tx->head;
+	u64 kept = desc ? tx->now.count - from : tx->now.tail - from;
+
+	return ((first - from) & (size - 1)) >= kept ||
+	       ((last - from) & (size - 1)) >= kept;
+}
+
+/* Own lanes have taken room back: only what no request will read any more. */
+void net_freed(struct sim *s, struct node *n)
+{
+	u32 i;
+	u64 k;
+
+	if (s->hostile && n->id == s->villain)
+		return;
+	for (i = 0; i < s->nnodes; i++) {
+		struct conn *c = sim_conn(s, n->id, i);
+
+		for (k = c->completed; k < c->posted; k++) {
+			const struct net_write *w = net_slot(c, k);
+
+			if ((w->kind == WR_DESC || w->kind == WR_BYTES) &&
+			    net_reads_freed(n, w))
+				sim_violation(s, "node %u takes back what a request to node %u may read again",
+					      n->id, i);
+		}
+	}
+}
+
 static void net_shuffle(struct sim *s, struct conn *c)
 {
 	u32 i;

@@ -345,6 +345,7 @@ void net_free(struct sim *s);
 void net_step(struct sim *s, struct conn *c);
 void net_credit(struct conn *c);
 void net_overwritten(struct sim *s, struct node *n, const u8 *at, u32 len);
+void net_freed(struct sim *s, struct node *n);
 bool net_room(const struct conn *c, u32 n);
 u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
 	     const void *src, u32 len, bool copy);
