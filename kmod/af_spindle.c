@@ -13,6 +13,7 @@
 #include <asm/ioctls.h>
 
 #include "af_spindle.h"
+#include "limits.h"
 #include "observe/observe.h"
 
 /* Numbers that no code registers, most preferred first (field of AF_MAX). */

@@ -83,8 +83,5 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);
 int sp_getsockopt(struct socket *sock, int level, int optname,
 		  char __user *optval, int __user *optlen);
-bool sp_may_join(struct net *net);
-int sp_opts_init(void);
-void sp_opts_exit(void);
 
 #endif /* SPINDLE_AF_SPINDLE_H */

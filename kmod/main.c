@@ -4,6 +4,7 @@
 
 #include "af_spindle.h"
 #include "engine.h"
+#include "limits.h"
 #include "observe/observe.h"
 
 static unsigned int family;
@@ -81,12 +82,12 @@ static int __init sp_init(void)
 	ret = sp_observe_init();
 	if (ret)
 		return ret;
-	ret = sp_opts_init();
+	ret = sp_limits_init();
 	if (ret)
 		goto err_observe;
 	ret = sp_fabric_init(&sp_upcalls);
 	if (ret)
-		goto err_opts;
+		goto err_limits;
 	ret = sp_family_register(family);
 	if (ret)
 		goto err_fabric;
@@ -97,8 +98,8 @@ static int __init sp_init(void)
 
 err_fabric:
 	sp_fabric_exit();
-err_opts:
-	sp_opts_exit();
+err_limits:
+	sp_limits_exit();
 err_observe:
 	sp_observe_exit();
 	return ret;
@@ -108,7 +109,7 @@ static void __exit sp_exit(void)
 {
 	sp_family_unregister();
 	sp_fabric_exit();
-	sp_opts_exit();
+	sp_limits_exit();
 	sp_observe_exit();
 	/* Handles and groups were looked up under RCU. */
 	rcu_barrier();
