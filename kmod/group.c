@@ -7,7 +7,6 @@
  */
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
-#include <linux/vmalloc.h>
 #include <linux/xarray.h>
 
 #include "compat/compat.h"
@@ -77,26 +76,9 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 static void sp_group_release(struct kref *ref)
 {
 	struct sp_group *g = container_of(ref, struct sp_group, ref);
-	u32 i;
 
 	mem_cgroup_put(g->memcg);
-	sp_slow_exit(g);
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		if (g->peers[i].slab)
-			sp_slab_free(g->peers[i].slab);
-	if (g->slab)
-		sp_slab_free(g->slab);
-	for (i = 0; g->core.order.lanes && i < g->view.nlanes; i++)
-		if (g->core.order.lanes[i].node != g->self)
-			kvfree(g->core.order.lanes[i].desc);
-	for (i = 0; g->core.peers && i < g->view.nnodes; i++)
-		kfree(g->core.peers[i].pushed);
-	vfree(g->core.order.log);
-	kfree(g->core.order.lanes);
-	kfree(g->core.order.nodes);
-	kvfree(g->core.peers);
-	kfree(g->core.own);
-	kfree(g->lanes);
+	sp_memory_free(g);
 	kvfree(g->peers);
 	sp_node_put(g->node);
 	kfree(g);
@@ -484,88 +466,6 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 	sp_group_put(g);
 }
 
-/* Memory of the protocol for a view whose slabs are there. */
-static int sp_group_core(struct sp_group *g)
-{
-	const struct sp_view *v = &g->view;
-	struct sp_core *c = &g->core;
-	struct sp_order *o = &c->order;
-	u32 own[SP_MAX_MEMBERS] = {};
-	u32 i;
-
-	o->nlanes = v->nlanes;
-	o->nnodes = v->nnodes;
-	o->self = g->self;
-	o->depth = g->config.depth;
-	o->units = g->config.window >> SP_UNIT_SHIFT;
-	o->max_len = g->config.max_msg;
-	o->log_size = roundup_pow_of_two(v->nlanes * o->depth);
-	o->epoch = g->gid + v->id;
-	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
-	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
-	/* Whole pages: programs map it. */
-	o->log = __vmalloc(PAGE_ALIGN(o->log_size * sizeof(*o->log)),
-			   GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	c->nown = v->nodes[g->self].lanes;
-	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
-			 GFP_KERNEL_ACCOUNT);
-	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), GFP_KERNEL_ACCOUNT);
-	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
-			   GFP_KERNEL_ACCOUNT);
-	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
-	    !g->lanes)
-		return -ENOMEM;
-	c->view = v->id;
-	c->polled = g->node->sdev->polled;
-	c->spin = sp_spin;
-	c->ops = &sp_engine_ops;
-
-	for (i = 0; i < v->nmembers; i++) {
-		const struct sp_member *m = &v->members[i];
-		struct sp_lane *lane;
-
-		if (m->lane < 0)
-			continue;
-		lane = &o->lanes[m->lane];
-		lane->node = m->node;
-		lane->lane = own[m->node]++;
-		c->peers[m->node].lanes[lane->lane] = m->lane;
-		if (m->node == g->self) {
-			struct sp_lane_tx *tx = &g->lanes[lane->lane];
-
-			spin_lock_init(&tx->lock);
-			tx->ring = g->slab->ring[lane->lane];
-			lane->desc = (struct sp_desc *)(g->slab->base +
-				     sp_layout_desc(&g->slab->lay, lane->lane));
-			sp_tx_init(&tx->tx, lane->desc, o->depth,
-				   g->config.window, m->lane, v->nlanes);
-			c->own[lane->lane].tx = &tx->tx;
-			c->own[lane->lane].rank = m->lane;
-		} else {
-			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
-					      GFP_KERNEL_ACCOUNT);
-			if (!lane->desc)
-				return -ENOMEM;
-		}
-	}
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_peer *p = &c->peers[i];
-		struct sp_slab *slab = g->peers[i].slab;
-
-		if (i == g->self)
-			continue;
-		p->lay = slab->lay;
-		p->slab = slab->base;
-		p->row = (const struct sp_cell *)(slab->base +
-						  sp_layout_row(&slab->lay, v->id));
-		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
-				    GFP_KERNEL_ACCOUNT);
-		if (!p->pushed)
-			return -ENOMEM;
-	}
-	return sp_slow_init(g);
-}
-
 /* All keys are here and there: messages flow. */
 static void sp_group_activate(struct sp_group *g)
 {
@@ -694,30 +594,6 @@ static void sp_group_peer_down(struct sp_link_user *user, int error)
 	sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
 }
 
-/* Slabs for all nodes of the view, and the protocol's own memory. */
-static int sp_group_memory(struct sp_group *g)
-{
-	const struct sp_config *cfg = &g->config;
-	const struct sp_view *v = &g->view;
-	struct sp_layout lay;
-	u32 i;
-
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_slab *slab;
-
-		sp_layout_init(&lay, v->nodes[i].lanes, cfg->depth, cfg->window,
-			       1U << SP_CHUNK_SHIFT);
-		slab = sp_slab_alloc(g->node->sdev, &lay);
-		if (IS_ERR(slab))
-			return PTR_ERR(slab);
-		if (i == g->self)
-			g->slab = slab;
-		else
-			g->peers[i].slab = slab;
-	}
-	return sp_group_core(g);
-}
-
 /* The memory is there: let peers find theirs, and ask for ours in theirs. */
 static int sp_group_connect(struct sp_group *g)
 {
@@ -762,7 +638,7 @@ static void sp_group_make(struct work_struct *work)
 	int ret;
 
 	old = sp_charge_to(g->memcg);
-	ret = sp_group_memory(g);
+	ret = sp_memory_make(g);
 	sp_charge_to(old);
 
 	mutex_lock(&sp_ctl);

@@ -347,6 +347,10 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
 
+/* memory.c */
+int sp_memory_make(struct sp_group *g);
+void sp_memory_free(struct sp_group *g);
+
 /* mmap.c: rings that programs map */
 bool sp_rings_mapped(const struct sp_local *local, u32 flag);
 void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane);

@@ -210,15 +210,17 @@ void sp_slab_unmap(struct sp_slab *slab)
 
 /**
  * sp_slab_free() - free a slab
- * @slab: the slab; no key to it is left and nothing posted reads it
+ * @slab: the slab, or NULL; no key to it is left and nothing posted reads it
  *
  * Context: may sleep.
  */
 void sp_slab_free(struct sp_slab *slab)
 {
-	u32 pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
-	u32 i, k;
+	u32 pages, i, k;
 
+	if (!slab)
+		return;
+	pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
 	sp_slab_unmap(slab);
 	for (i = 0; slab->ring && i < slab->lay.lanes; i++)
 		if (slab->ring[i])

@@ -531,6 +531,7 @@ void sp_slow_exit(struct sp_group *g)
 		return;
 	mutex_destroy(&g->slow->lock);
 	kvfree(g->slow);
+	g->slow = NULL;
 }
 
 /**

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The memory of a view on one node: making it, freeing it. */
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "engine.h"
+#include "group.h"
+#include "observe/observe.h"
+
+static void sp_memory_layout(const struct sp_view *v,
+			     const struct sp_config *cfg, u32 node,
+			     struct sp_layout *lay)
+{
+	sp_layout_init(lay, v->nodes[node].lanes, cfg->depth, cfg->window,
+		       1U << SP_CHUNK_SHIFT);
+}
+
+static u32 sp_memory_log(const struct sp_view *v, const struct sp_config *cfg)
+{
+	return roundup_pow_of_two(v->nlanes * cfg->depth);
+}
+
+/* Memory of the protocol for a view whose slabs are there. */
+static int sp_memory_core(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_core *c = &g->core;
+	struct sp_order *o = &c->order;
+	u32 own[SP_MAX_MEMBERS] = {};
+	u32 i;
+
+	o->nlanes = v->nlanes;
+	o->nnodes = v->nnodes;
+	o->self = g->self;
+	o->depth = g->config.depth;
+	o->units = g->config.window >> SP_UNIT_SHIFT;
+	o->max_len = g->config.max_msg;
+	o->log_size = sp_memory_log(v, &g->config);
+	o->epoch = g->gid + v->id;
+	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
+	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
+	/* Whole pages: programs map it. */
+	o->log = __vmalloc(PAGE_ALIGN(o->log_size * sizeof(*o->log)),
+			   GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	c->nown = v->nodes[g->self].lanes;
+	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
+			 GFP_KERNEL_ACCOUNT);
+	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), GFP_KERNEL_ACCOUNT);
+	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
+			   GFP_KERNEL_ACCOUNT);
+	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
+	    !g->lanes)
+		return -ENOMEM;
+	c->view = v->id;
+	c->polled = g->node->sdev->polled;
+	c->spin = sp_spin;
+	c->ops = &sp_engine_ops;
+
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		struct sp_lane *lane;
+
+		if (m->lane < 0)
+			continue;
+		lane = &o->lanes[m->lane];
+		lane->node = m->node;
+		lane->lane = own[m->node]++;
+		c->peers[m->node].lanes[lane->lane] = m->lane;
+		if (m->node == g->self) {
+			struct sp_lane_tx *tx = &g->lanes[lane->lane];
+
+			spin_lock_init(&tx->lock);
+			tx->ring = g->slab->ring[lane->lane];
+			lane->desc = (struct sp_desc *)(g->slab->base +
+				     sp_layout_desc(&g->slab->lay, lane->lane));
+			sp_tx_init(&tx->tx, lane->desc, o->depth,
+				   g->config.window, m->lane, v->nlanes);
+			c->own[lane->lane].tx = &tx->tx;
+			c->own[lane->lane].rank = m->lane;
+		} else {
+			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
+					      GFP_KERNEL_ACCOUNT);
+			if (!lane->desc)
+				return -ENOMEM;
+		}
+	}
+	for (i = 0; i < v->nnodes; i++) {
+		struct sp_peer *p = &c->peers[i];
+		struct sp_slab *slab = g->peers[i].slab;
+
+		if (i == g->self)
+			continue;
+		p->lay = slab->lay;
+		p->slab = slab->base;
+		p->row = (const struct sp_cell *)(slab->base +
+						  sp_layout_row(&slab->lay, v->id));
+		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
+				    GFP_KERNEL_ACCOUNT);
+		if (!p->pushed)
+			return -ENOMEM;
+	}
+	return sp_slow_init(g);
+}
+
+/**
+ * sp_memory_free() - free what sp_memory_make() has made, if anything
+ * @g: the group; nobody uses it any more
+ *
+ * Context: may sleep.
+ */
+void sp_memory_free(struct sp_group *g)
+{
+	struct sp_core *c = &g->core;
+	struct sp_order *o = &c->order;
+	u32 i;
+
+	sp_slow_exit(g);
+	for (i = 0; c->peers && i < g->view.nnodes; i++)
+		kfree(c->peers[i].pushed);
+	for (i = 0; o->lanes && i < g->view.nlanes; i++)
+		if (o->lanes[i].node != g->self)
+			kvfree(o->lanes[i].desc);
+	kfree(g->lanes);
+	kvfree(c->peers);
+	kfree(c->own);
+	vfree(o->log);
+	kfree(o->nodes);
+	kfree(o->lanes);
+	g->lanes = NULL;
+	c->peers = NULL;
+	c->own = NULL;
+	o->log = NULL;
+	o->nodes = NULL;
+	o->lanes = NULL;
+	for (i = 0; g->peers && i < g->view.nnodes; i++) {
+		sp_slab_free(g->peers[i].slab);
+		g->peers[i].slab = NULL;
+	}
+	sp_slab_free(g->slab);
+	g->slab = NULL;
+}
+
+/**
+ * sp_memory_make() - make slabs for all nodes of a view, and what the protocol
+ * needs
+ * @g: the group, its view ranked and its peers there
+ *
+ * Charged to the calling task's cgroup. Context: may sleep.
+ *
+ * Return: 0; -ENOMEM, or as sp_slab_alloc(): then nothing is left of it.
+ */
+int sp_memory_make(struct sp_group *g)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_layout lay;
+	int ret;
+	u32 i;
+
+	for (i = 0; i < v->nnodes; i++) {
+		struct sp_slab *slab;
+
+		sp_memory_layout(v, &g->config, i, &lay);
+		slab = sp_slab_alloc(g->node->sdev, &lay);
+		if (IS_ERR(slab)) {
+			ret = PTR_ERR(slab);
+			goto err_free;
+		}
+		if (i == g->self)
+			g->slab = slab;
+		else
+			g->peers[i].slab = slab;
+	}
+	ret = sp_memory_core(g);
+	if (!ret)
+		return 0;
+
+err_free:
+	sp_memory_free(g);
+	return ret;
+}
