@@ -43,7 +43,7 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	int ret;
 
 	lockdep_assert_held(&sp_ctl);
-	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	g = kzalloc(sizeof(*g), SP_GFP_VIEW);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&g->ref);
@@ -672,7 +672,7 @@ void sp_group_install(struct sp_group *g)
 	lockdep_assert_held(&sp_ctl);
 	self = sp_view_find_node(v, &g->node->addr);
 	if (self >= 0)
-		g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), GFP_KERNEL);
+		g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), SP_GFP_VIEW);
 	if (!g->peers) {
 		sp_group_fail(g, self < 0 ? -EPROTO : -ENOMEM);
 		return;

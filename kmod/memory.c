@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The memory of a view on one node: making it, freeing it. */
+/*
+ * The memory of a view on one node: making it, freeing it.
+ *
+ * It is asked for so that it fails rather than that another program is killed
+ * for it (SP_GFP_VIEW).
+ */
 #include <linux/log2.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -38,17 +43,17 @@ static int sp_memory_core(struct sp_group *g)
 	o->max_len = g->config.max_msg;
 	o->log_size = sp_memory_log(v, &g->config);
 	o->epoch = g->gid + v->id;
-	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), GFP_KERNEL_ACCOUNT);
-	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), GFP_KERNEL_ACCOUNT);
+	o->lanes = kcalloc(o->nlanes, sizeof(*o->lanes), SP_GFP_VIEW);
+	o->nodes = kcalloc(o->nnodes, sizeof(*o->nodes), SP_GFP_VIEW);
 	/* Whole pages: programs map it. */
 	o->log = __vmalloc(PAGE_ALIGN(o->log_size * sizeof(*o->log)),
-			   GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+			   SP_GFP_VIEW | __GFP_ZERO);
 	c->nown = v->nodes[g->self].lanes;
 	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
-			 GFP_KERNEL_ACCOUNT);
-	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), GFP_KERNEL_ACCOUNT);
+			 SP_GFP_VIEW);
+	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), SP_GFP_VIEW);
 	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
-			   GFP_KERNEL_ACCOUNT);
+			   SP_GFP_VIEW);
 	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
 	    !g->lanes)
 		return -ENOMEM;
@@ -80,7 +85,7 @@ static int sp_memory_core(struct sp_group *g)
 			c->own[lane->lane].rank = m->lane;
 		} else {
 			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
-					      GFP_KERNEL_ACCOUNT);
+					      SP_GFP_VIEW);
 			if (!lane->desc)
 				return -ENOMEM;
 		}
@@ -96,7 +101,7 @@ static int sp_memory_core(struct sp_group *g)
 		p->row = (const struct sp_cell *)(slab->base +
 						  sp_layout_row(&slab->lay, v->id));
 		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
-				    GFP_KERNEL_ACCOUNT);
+				    SP_GFP_VIEW);
 		if (!p->pushed)
 			return -ENOMEM;
 	}

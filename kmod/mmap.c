@@ -308,7 +308,7 @@ bool sp_rings_writable(const struct sp_local *local)
 
 static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 {
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO;
+	gfp_t gfp = SP_GFP_VIEW | __GFP_ZERO;
 	struct sp_rings *r;
 
 	BUILD_BUG_ON(sizeof(struct spindle_status) > PAGE_SIZE);
@@ -326,7 +326,7 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 	BUILD_BUG_ON(2 * SPINDLE_MAX_WINDOW > 1 << SP_MAP_LANE_SHIFT);
 	BUILD_BUG_ON(SPINDLE_MAX_MEMBERS < SP_MAX_MEMBERS);
 
-	r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
+	r = kzalloc(sizeof(*r), SP_GFP_VIEW);
 	if (!r)
 		return NULL;
 	r->flags = flags;

@@ -35,6 +35,9 @@
 /* More than a page in one piece: may fail, then quietly. */
 #define SP_GFP_LARGE	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
 
+/* What a view takes: charged, and may fail, but never brings the OOM killer. */
+#define SP_GFP_VIEW	(SP_GFP_LARGE | __GFP_ACCOUNT)
+
 struct sp_device;
 struct sp_node;
 struct sp_link;

@@ -38,7 +38,7 @@ static u8 *sp_slab_vmap(struct sp_slab *slab, u32 first, u32 n, u32 times)
 	u8 *addr;
 	u32 i;
 
-	pages = kvmalloc_array(n * times, sizeof(*pages), GFP_KERNEL);
+	pages = kvmalloc_array(n * times, sizeof(*pages), SP_GFP_VIEW);
 	if (!pages)
 		return NULL;
 	for (i = 0; i < n * times; i++)
@@ -89,7 +89,7 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 	int ret = -ENOMEM;
 	u32 i;
 
-	slab = kzalloc(sizeof(*slab), GFP_KERNEL_ACCOUNT);
+	slab = kzalloc(sizeof(*slab), SP_GFP_VIEW);
 	if (!slab)
 		return ERR_PTR(-ENOMEM);
 	slab->lay = *lay;
@@ -112,11 +112,11 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 	}
 
 	slab->chunks = kvcalloc(slab->nchunks, sizeof(*slab->chunks),
-				GFP_KERNEL_ACCOUNT);
+				SP_GFP_VIEW);
 	slab->dma = kvcalloc(slab->nchunks, sizeof(*slab->dma),
-			     GFP_KERNEL_ACCOUNT);
+			     SP_GFP_VIEW);
 	slab->ring = kcalloc(max(lay->lanes, 1U), sizeof(*slab->ring),
-			     GFP_KERNEL_ACCOUNT);
+			     SP_GFP_VIEW);
 	if (!slab->chunks || !slab->dma || !slab->ring)
 		goto err_free;
 
@@ -124,8 +124,7 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 		u32 order = slab->chunk_shift - PAGE_SHIFT;
 		struct page *page;
 
-		page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-				   __GFP_NOWARN | __GFP_RETRY_MAYFAIL, order);
+		page = alloc_pages(SP_GFP_VIEW | __GFP_ZERO, order);
 		if (!page)
 			goto err_free;
 		/* Pages are mapped, and later handed out, one by one. */
@@ -255,7 +254,7 @@ struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab)
 	int ret;
 	u32 i;
 
-	ret = sg_alloc_table(&table, slab->nchunks, GFP_KERNEL);
+	ret = sg_alloc_table(&table, slab->nchunks, SP_GFP_LARGE);
 	if (ret)
 		return ERR_PTR(ret);
 	for_each_sg(table.sgl, sg, slab->nchunks, i) {

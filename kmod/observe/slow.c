@@ -478,7 +478,7 @@ int sp_slow_init(struct sp_group *g)
 	struct sp_slow *slow;
 
 	slow = kvzalloc(struct_size(slow, parties, v->nmembers + v->nnodes),
-			GFP_KERNEL_ACCOUNT);
+			SP_GFP_VIEW);
 	if (!slow)
 		return -ENOMEM;
 	slow->g = g;
