@@ -730,6 +730,20 @@ void sp_group_key(struct sp_group *g, const struct sp_addr *from,
 	sp_group_activate(g);
 }
 
+/* What a group fails with here that has failed with @error on another node. */
+static int sp_group_error_here(int error)
+{
+	switch (error) {
+	case -EHOSTDOWN:
+	case -EPROTO:
+	case -ENOMEM:
+		return error;
+	default:
+		/* Makes no sense to programs here, or nothing failed. */
+		return -ECONNRESET;
+	}
+}
+
 /**
  * sp_group_bye() - a peer writes nothing more to our memory
  * @g: the group
@@ -749,12 +763,11 @@ void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
 		g->peers[rank].bye_heard = true;
 	if (g->view.state == SP_VIEW_FORMING ||
 	    (error && g->view.state == SP_VIEW_ACTIVE)) {
-		/* Only errors of a failed group make sense to programs here. */
-		sp_group_fail(g, error == -EHOSTDOWN || error == -EPROTO ?
-			      error : -ECONNRESET);
+		sp_group_fail(g, sp_group_error_here(error));
 		return;
 	}
-	if (rank < 0 || rank == g->self)
+	/* A view whose memory was refused has no peers yet. */
+	if (rank < 0 || rank == g->self || !g->peers)
 		return;
 	/* Passes go on after the last message, for those who lag behind. */
 	if (g->view.state != SP_VIEW_FAILED)

@@ -548,6 +548,7 @@ static int sp_member_answered(struct sp_link *link,
 			      const struct sp_msg_answer *msg)
 {
 	struct sp_msg_leave leave = { .gid = msg->gid, .cookie = msg->cookie };
+	struct sp_msg_bye bye = { .gid = msg->gid, .error = -ENOMEM };
 	struct sp_join *j;
 	int ret;
 
@@ -586,6 +587,9 @@ found:
 	}
 	if (!ret) {
 		ret = sp_member_in(link, j, msg);
+		/* If the view is complete with us, the group fails for it. */
+		if (ret == -ENOMEM)
+			sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
 		if (ret)
 			sp_link_say(link, &leave.hdr, SP_MSG_LEAVE,
 				    sizeof(leave));
