@@ -12,6 +12,7 @@
 #include "compat/compat.h"
 #include "engine.h"
 #include "group.h"
+#include "limits.h"
 #include "observe/observe.h"
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
@@ -19,6 +20,9 @@
 
 /* What peers call (group, themselves): see struct sp_msg_row. */
 DEFINE_XARRAY_ALLOC1(sp_handles);
+
+/* Held while the memory of a view is made; neither within sp_ctl nor around it. */
+static DEFINE_MUTEX(sp_making);
 
 static void sp_group_event(struct work_struct *work);
 static void sp_group_linger(struct work_struct *work);
@@ -43,6 +47,9 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	int ret;
 
 	lockdep_assert_held(&sp_ctl);
+	ret = sp_limits_config(node, name, config);
+	if (ret)
+		return ERR_PTR(ret);
 	g = kzalloc(sizeof(*g), SP_GFP_VIEW);
 	if (!g)
 		return ERR_PTR(-ENOMEM);
@@ -80,6 +87,7 @@ static void sp_group_release(struct kref *ref)
 	mem_cgroup_put(g->memcg);
 	sp_memory_free(g);
 	kvfree(g->peers);
+	sp_limits_uncharge(g);
 	sp_node_put(g->node);
 	kfree(g);
 }
@@ -627,6 +635,26 @@ static int sp_group_connect(struct sp_group *g)
 	return 0;
 }
 
+/* One view at a time: what is available is looked at and taken in one. */
+static int sp_group_memory(struct sp_group *g)
+{
+	struct mem_cgroup *old = sp_charge_to(g->memcg);
+	int ret;
+
+	mutex_lock(&sp_making);
+	ret = sp_limits_available(g);
+	if (!ret) {
+		ret = sp_memory_make(g);
+		if (ret)
+			pr_warn_ratelimited("spindle: %s: group %s: %llu bytes of memory cannot be made: error %d\n",
+					    g->node->name, g->name, g->memory,
+					    ret);
+	}
+	mutex_unlock(&sp_making);
+	sp_charge_to(old);
+	return ret;
+}
+
 /*
  * Much memory is made without sp_ctl, which others wait for. Until @making is
  * false again nobody else touches what this makes.
@@ -634,22 +662,17 @@ static int sp_group_connect(struct sp_group *g)
 static void sp_group_make(struct work_struct *work)
 {
 	struct sp_group *g = container_of(work, struct sp_group, make);
-	struct mem_cgroup *old;
 	int ret;
 
-	old = sp_charge_to(g->memcg);
-	ret = sp_memory_make(g);
-	sp_charge_to(old);
-
+	ret = sp_group_memory(g);
 	mutex_lock(&sp_ctl);
 	g->making = false;
+	if (ret)
+		sp_limits_uncharge(g);
 	if (!ret && !g->ending)
 		ret = sp_group_connect(g);
-	if (ret) {
-		pr_warn_ratelimited("spindle: %s: group %s: its view cannot be installed: error %d\n",
-				    g->node->name, g->name, ret);
+	if (ret)
 		sp_group_fail(g, ret);
-	}
 	mutex_unlock(&sp_ctl);
 	sp_device_object_gone(g->node->sdev);
 	sp_group_put(g);
@@ -666,17 +689,22 @@ void sp_group_install(struct sp_group *g)
 {
 	const struct sp_view *v = &g->view;
 	struct sp_local *payer;
-	int self;
+	int self, ret;
 	u32 i;
 
 	lockdep_assert_held(&sp_ctl);
+	ret = -EPROTO;
 	self = sp_view_find_node(v, &g->node->addr);
-	if (self >= 0)
-		g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), SP_GFP_VIEW);
-	if (!g->peers) {
-		sp_group_fail(g, self < 0 ? -EPROTO : -ENOMEM);
-		return;
-	}
+	if (self < 0)
+		goto err_fail;
+	ret = sp_limits_charge(g, sp_memory_bytes(v, &g->config, self,
+						  g->node->sdev->max_pages));
+	if (ret)
+		goto err_fail;
+	ret = -ENOMEM;
+	g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), SP_GFP_VIEW);
+	if (!g->peers)
+		goto err_uncharge;
 	g->self = self;
 	for (i = 0; i < v->nnodes; i++) {
 		struct sp_gpeer *gp = &g->peers[i];
@@ -695,6 +723,12 @@ void sp_group_install(struct sp_group *g)
 	/* The work needs the device, though it has nothing mapped yet. */
 	atomic_inc(&g->node->sdev->objects);
 	queue_work(sp_wq, &g->make);
+	return;
+
+err_uncharge:
+	sp_limits_uncharge(g);
+err_fail:
+	sp_group_fail(g, ret);
 }
 
 /**

@@ -228,6 +228,7 @@ struct sp_counters {
  * @faulty: errno of a pass, handled by @event
  * @closing: a pass has delivered the last message
  * @event: handles these under sp_ctl
+ * @memory: bytes that are charged for the memory of the view; under sp_ctl
  * @memcg: who pays for the memory of the view; held
  * @make: makes that memory
  * @making: it is at work; under sp_ctl
@@ -272,6 +273,7 @@ struct sp_group {
 	int faulty;
 	bool closing;
 	struct work_struct event;
+	u64 memory;
 	struct mem_cgroup *memcg;
 	struct work_struct make;
 	bool making;
@@ -348,6 +350,8 @@ void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
 
 /* memory.c */
+u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
+		    u32 self, u32 max_pages);
 int sp_memory_make(struct sp_group *g);
 void sp_memory_free(struct sp_group *g);
 

@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a network namespace allows, by sysctl: who may join groups. */
+/*
+ * What a network namespace allows, by sysctl: who may join groups, and how much
+ * memory their views may take on this host.
+ *
+ * A view is charged as a whole before any of its memory is made, and uncharged
+ * when all of it is free. Charges are made under sp_ctl, one at a time; memory
+ * becomes free at any time.
+ */
 #include <linux/cred.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/sysctl.h>
 #include <linux/uidgid.h>
 #include <net/netns/generic.h>
 
 #include "compat/compat.h"
+#include "group.h"
 #include "limits.h"
 
 /**
  * struct sp_net - what a network namespace has
  * @gid_range: groups whose members may create and join, lowest and highest;
- *	written by sysctl, read once at a time
+ *	like the next two written by sysctl, read once at a time
+ * @mem_max: bytes that all views may take
+ * @group_mem_max: bytes that one view may take
+ * @mem_used: bytes that all views take
  * @sysctl: the table
  */
 struct sp_net {
 	int gid_range[2];
+	unsigned long mem_max;
+	unsigned long group_mem_max;
+	atomic_long_t mem_used;
 	struct ctl_table_header *sysctl;
 };
 
@@ -54,6 +69,102 @@ bool sp_may_join(struct net *net)
 	return false;
 }
 
+/* Is there room for so many bytes more, where so many are taken? */
+static int sp_limits_check(const struct sp_node *node, const char *name,
+			   u64 bytes, u64 used)
+{
+	const struct sp_net *spn = net_generic(node->net, sp_net_id);
+	u64 limit = READ_ONCE(spn->group_mem_max);
+	const char *what = "group_mem_max";
+
+	if (bytes <= limit) {
+		limit = READ_ONCE(spn->mem_max);
+		what = "mem_max";
+		if (used <= limit && bytes <= limit - used)
+			return 0;
+	}
+	pr_warn_ratelimited("spindle: %s: group %s: it takes %llu bytes, all others %llu; net.spindle.%s is %llu\n",
+			    node->name, name, bytes, used, what, limit);
+	return -ENOMEM;
+}
+
+/**
+ * sp_limits_config() - may a group of this configuration be there
+ * @node: the node
+ * @name: its name
+ * @cfg: its configuration
+ *
+ * Who will send is not known before the view; the rings of those that are told
+ * are the least that it will take.
+ *
+ * Return: 0, or -ENOMEM when it is beyond a limit already, whatever others take.
+ */
+int sp_limits_config(const struct sp_node *node, const char *name,
+		     const struct sp_config *cfg)
+{
+	u64 bytes = (u64)max(cfg->senders, 1U) * cfg->window;
+
+	return sp_limits_check(node, name, bytes, 0);
+}
+
+/**
+ * sp_limits_charge() - a view is to take memory
+ * @g: its group
+ * @bytes: all that it takes on this node
+ *
+ * Context: sp_ctl is held.
+ *
+ * Return: 0, or -ENOMEM beyond a limit; then nothing is charged.
+ */
+int sp_limits_charge(struct sp_group *g, u64 bytes)
+{
+	struct sp_net *spn = net_generic(g->node->net, sp_net_id);
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	ret = sp_limits_check(g->node, g->name, bytes,
+			      (unsigned long)atomic_long_read(&spn->mem_used));
+	if (ret)
+		return ret;
+	atomic_long_add(bytes, &spn->mem_used);
+	WRITE_ONCE(g->memory, bytes);
+	return 0;
+}
+
+/**
+ * sp_limits_uncharge() - the memory of a view is free
+ * @g: its group, which still holds its node; charged or not
+ *
+ * Context: sp_ctl is held, or nobody else has the group.
+ */
+void sp_limits_uncharge(struct sp_group *g)
+{
+	struct sp_net *spn = net_generic(g->node->net, sp_net_id);
+
+	atomic_long_sub(g->memory, &spn->mem_used);
+	WRITE_ONCE(g->memory, 0);
+}
+
+/**
+ * sp_limits_available() - does the host have the memory that was charged
+ * @g: the group
+ *
+ * A view leaves to others as much as it takes at least, so that none of them
+ * is killed for it, and a small one finds its memory when a large one does not.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sp_limits_available(const struct sp_group *g)
+{
+	u64 available = (u64)si_mem_available() << PAGE_SHIFT;
+
+	if (g->memory <= available / 2)
+		return 0;
+	pr_warn_ratelimited("spindle: %s: group %s: it takes %llu bytes, more than half of %llu available\n",
+			    g->node->name, g->name, g->memory, available);
+	return -ENOMEM;
+}
+
 static const struct ctl_table sp_sysctl_table[] = {
 	{
 		.procname = "gid_range",
@@ -61,22 +172,61 @@ static const struct ctl_table sp_sysctl_table[] = {
 		.mode = 0644,
 		.proc_handler = proc_dointvec_minmax,
 		.extra1 = SYSCTL_ZERO,
+	}, {
+		.procname = "mem_max",
+		.maxlen = sizeof(unsigned long),
+		.mode = 0644,
+		.proc_handler = proc_doulongvec_minmax,
+	}, {
+		.procname = "group_mem_max",
+		.maxlen = sizeof(unsigned long),
+		.mode = 0644,
+		.proc_handler = proc_doulongvec_minmax,
+	}, {
+		.procname = "mem_used",
+		.maxlen = sizeof(unsigned long),
+		.mode = 0444,
+		.proc_handler = proc_doulongvec_minmax,
 	},
 	{ }
 };
+
+/* Values that a new namespace begins with. */
+static void sp_net_defaults(struct net *net, struct sp_net *spn)
+{
+	const struct sp_net *first = net_generic(&init_net, sp_net_id);
+
+	/* Nobody but who has CAP_NET_ADMIN. */
+	spn->gid_range[0] = 1;
+	spn->gid_range[1] = 0;
+	if (net_eq(net, &init_net)) {
+		spn->mem_max = min_t(u64, (u64)totalram_pages() * PAGE_SIZE / 2,
+				     LONG_MAX);
+		spn->group_mem_max = spn->mem_max / 2;
+	} else {
+		spn->mem_max = READ_ONCE(first->mem_max);
+		spn->group_mem_max = READ_ONCE(first->group_mem_max);
+	}
+}
 
 static int __net_init sp_net_init(struct net *net)
 {
 	struct sp_net *spn = net_generic(net, sp_net_id);
 	struct ctl_table *table;
 
-	/* Nobody but who has CAP_NET_ADMIN. */
-	spn->gid_range[0] = 1;
-	spn->gid_range[1] = 0;
+	sp_net_defaults(net, spn);
 	table = kmemdup(sp_sysctl_table, sizeof(sp_sysctl_table), GFP_KERNEL);
 	if (!table)
 		return -ENOMEM;
 	table[0].data = spn->gid_range;
+	table[1].data = &spn->mem_max;
+	table[2].data = &spn->group_mem_max;
+	table[3].data = &spn->mem_used;
+	/* The host's memory is not a user namespace's to give. */
+	if (net->user_ns != &init_user_ns) {
+		table[1].mode = 0444;
+		table[2].mode = 0444;
+	}
 	spn->sysctl = register_net_sysctl_sz(net, "net/spindle", table,
 					     ARRAY_SIZE(sp_sysctl_table) - 1);
 	if (!spn->sysctl) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory of a view on one node: making it, freeing it.
+ * The memory of a view on one node: how much it is, making it, freeing it.
  *
- * It is asked for so that it fails rather than that another program is killed
- * for it (SP_GFP_VIEW).
+ * Everything that is made here is counted by sp_memory_bytes(), so that limits
+ * are held before any of it is taken. It is asked for so that it fails rather
+ * than that another program is killed for it (SP_GFP_VIEW).
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -24,6 +25,44 @@ static void sp_memory_layout(const struct sp_view *v,
 static u32 sp_memory_log(const struct sp_view *v, const struct sp_config *cfg)
 {
 	return roundup_pow_of_two(v->nlanes * cfg->depth);
+}
+
+/**
+ * sp_memory_bytes() - what a view takes on one node
+ * @v: the view, ranked
+ * @cfg: the group's configuration
+ * @self: rank of the node
+ * @max_pages: pieces that a memory region of its device may have
+ *
+ * Return: bytes; not less than what is taken, and hardly more.
+ */
+u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
+		    u32 self, u32 max_pages)
+{
+	u64 log = sp_memory_log(v, cfg) * sizeof(struct sp_log);
+	u32 own = v->nodes[self].lanes;
+	struct sp_layout lay;
+	u64 bytes;
+	u32 i;
+
+	bytes = sp_heap_bytes(v->nnodes, sizeof(struct sp_gpeer));
+	bytes += sp_heap_bytes(v->nnodes, sizeof(struct sp_peer));
+	bytes += sp_heap_bytes(v->nnodes, sizeof(struct sp_node_seen));
+	bytes += sp_heap_bytes(v->nlanes, sizeof(struct sp_lane));
+	bytes += sp_heap_bytes(own, sizeof(struct sp_own));
+	bytes += sp_heap_bytes(own, sizeof(struct sp_lane_tx));
+	bytes += sp_heap_bytes(1, sp_slow_size(v));
+	/* vmalloc() keeps two words for each page. */
+	bytes += PAGE_ALIGN(log) + (log >> PAGE_SHIFT) * 2 * sizeof(void *);
+	bytes += (v->nlanes - own) *
+		 sp_heap_bytes(cfg->depth, sizeof(struct sp_desc));
+	bytes += (v->nnodes - 1) *
+		 sp_heap_bytes(own, sizeof(struct sp_pushed));
+	for (i = 0; i < v->nnodes; i++) {
+		sp_memory_layout(v, cfg, i, &lay);
+		bytes += sp_slab_bytes(&lay, max_pages);
+	}
+	return bytes;
 }
 
 /* Memory of the protocol for a view whose slabs are there. */

@@ -379,6 +379,8 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 }
 
 /* mr.c */
+u64 sp_heap_bytes(u64 n, u64 size);
+u64 sp_slab_bytes(const struct sp_layout *lay, u32 max_pages);
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			      const struct sp_layout *lay);
 void sp_slab_arrived(struct sp_slab *slab);

@@ -70,6 +70,71 @@ static bool sp_slab_synced(struct sp_device *sdev, u64 dma)
 	return dma_need_sync(sdev->ib->dma_device, dma);
 }
 
+/* The smallest chunks of which one memory region covers the slab. */
+static u32 sp_slab_shift(const struct sp_layout *lay, u32 max_pages)
+{
+	u32 shift = max(SP_CHUNK_SHIFT, PAGE_SHIFT);
+
+	while (DIV_ROUND_UP_ULL(lay->size, 1U << shift) >= max_pages &&
+	       shift < SP_CHUNK_SHIFT_MAX)
+		shift++;
+	return shift;
+}
+
+static u32 sp_slab_chunks(const struct sp_layout *lay, u32 shift)
+{
+	u32 n = DIV_ROUND_UP_ULL(lay->size, 1U << shift);
+
+	/*
+	 * soft-RoCE of 6.1 reads past its table of pages when a copy ends at the
+	 * end of a region whose number of pages is a multiple of 256.
+	 */
+	return n % 256 ? n : n + 1;
+}
+
+/**
+ * sp_heap_bytes() - room that kvcalloc() takes
+ * @n: elements
+ * @size: of each, bytes
+ *
+ * Return: bytes, at most.
+ */
+u64 sp_heap_bytes(u64 n, u64 size)
+{
+	return roundup_pow_of_two(max_t(u64, n * size, KMALLOC_MIN_SIZE));
+}
+
+/* What a mapping of so many pages takes, and the array it is made from. */
+static u64 sp_vmap_bytes(u64 pages)
+{
+	/* An entry of a page table each, and a guard page. */
+	return (pages + 1) * sizeof(pte_t) + sp_heap_bytes(pages, sizeof(void *)) +
+	       sizeof(struct vm_struct) + sizeof(struct vmap_area);
+}
+
+/**
+ * sp_slab_bytes() - what a slab takes
+ * @lay: its layout
+ * @max_pages: pieces that a memory region of its device may have
+ *
+ * Return: bytes, with all that the kernel needs to map and register it.
+ */
+u64 sp_slab_bytes(const struct sp_layout *lay, u32 max_pages)
+{
+	u32 shift = sp_slab_shift(lay, max_pages);
+	u32 n = sp_slab_chunks(lay, shift);
+
+	return ((u64)n << shift) +
+	       sp_heap_bytes(1, sizeof(struct sp_slab)) +
+	       sp_heap_bytes(n, sizeof(struct page *)) +
+	       sp_heap_bytes(n, sizeof(u64)) +
+	       sp_heap_bytes(lay->lanes, sizeof(u8 *)) +
+	       /* The region: address and length of each chunk. */
+	       sp_heap_bytes(n, 2 * sizeof(u64)) +
+	       sp_vmap_bytes(lay->ring_off >> PAGE_SHIFT) +
+	       lay->lanes * sp_vmap_bytes(2ULL * (lay->window >> PAGE_SHIFT));
+}
+
 /**
  * sp_slab_alloc() - allocate a zeroed slab and map it for its device
  * @sdev: the device
@@ -95,17 +160,8 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 	slab->lay = *lay;
 	slab->sdev = sdev;
 	atomic_inc(&sdev->objects);
-	slab->chunk_shift = max(SP_CHUNK_SHIFT, PAGE_SHIFT);
-	while (DIV_ROUND_UP_ULL(lay->size, sp_chunk_bytes(slab)) >=
-	       sdev->max_pages && slab->chunk_shift < SP_CHUNK_SHIFT_MAX)
-		slab->chunk_shift++;
-	slab->nchunks = DIV_ROUND_UP_ULL(lay->size, sp_chunk_bytes(slab));
-	/*
-	 * soft-RoCE of 6.1 reads past its table of pages when a copy ends at the
-	 * end of a region whose number of pages is a multiple of 256.
-	 */
-	if (slab->nchunks % 256 == 0)
-		slab->nchunks++;
+	slab->chunk_shift = sp_slab_shift(lay, sdev->max_pages);
+	slab->nchunks = sp_slab_chunks(lay, slab->chunk_shift);
 	if (slab->nchunks > sdev->max_pages) {
 		ret = -ERANGE;
 		goto err_free;

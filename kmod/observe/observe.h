@@ -11,6 +11,7 @@
 struct sp_group;
 struct sp_lane_tx;
 struct sp_node;
+struct sp_view;
 
 int sp_observe_init(void);
 void sp_observe_exit(void);
@@ -28,6 +29,7 @@ void sp_debugfs_group_add(struct sp_group *g);
 void sp_debugfs_group_del(struct sp_group *g);
 
 /* slow.c */
+size_t sp_slow_size(const struct sp_view *v);
 int sp_slow_init(struct sp_group *g);
 void sp_slow_stop(struct sp_group *g);
 void sp_slow_exit(struct sp_group *g);

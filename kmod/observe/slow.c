@@ -465,6 +465,19 @@ void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane)
 }
 
 /**
+ * sp_slow_size() - what sp_slow_init() allocates
+ * @v: the view, ranked
+ *
+ * Return: bytes.
+ */
+size_t sp_slow_size(const struct sp_view *v)
+{
+	const struct sp_slow *slow = NULL;
+
+	return struct_size(slow, parties, v->nmembers + v->nnodes);
+}
+
+/**
  * sp_slow_init() - prepare the looks at a group
  * @g: the group, its view ranked
  *
@@ -477,8 +490,7 @@ int sp_slow_init(struct sp_group *g)
 	const struct sp_view *v = &g->view;
 	struct sp_slow *slow;
 
-	slow = kvzalloc(struct_size(slow, parties, v->nmembers + v->nnodes),
-			SP_GFP_VIEW);
+	slow = kvzalloc(sp_slow_size(v), SP_GFP_VIEW);
 	if (!slow)
 		return -ENOMEM;
 	slow->g = g;

@@ -138,12 +138,19 @@ static ssize_t sp_show_slow(struct sp_group *g,
 	return sp_slow_show(g, buf);
 }
 
+static ssize_t sp_show_memory(struct sp_group *g,
+			      const struct sp_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", READ_ONCE(g->memory));
+}
+
 SP_ATTR(state, sp_show_state);
 SP_ATTR(error, sp_show_error);
 SP_ATTR(view, sp_show_view);
 SP_ATTR(senders, sp_show_senders);
 SP_ATTR(addresses, sp_show_addresses);
 SP_ATTR(slow, sp_show_slow);
+SP_ATTR(memory, sp_show_memory);
 SP_CONFIG(members);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
@@ -171,6 +178,7 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_senders.attr,
 	&sp_attr_addresses.attr,
 	&sp_attr_slow.attr,
+	&sp_attr_memory.attr,
 	&sp_attr_members.attr,
 	&sp_attr_window.attr,
 	&sp_attr_max_msg.attr,

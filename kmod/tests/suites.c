@@ -3,4 +3,5 @@
 #include "suites.h"
 
 kunit_test_suites(&sp_seq_suite, &sp_sst_suite, &sp_order_suite,
-		  &sp_view_suite, &sp_doze_suite, &sp_pass_suite);
+		  &sp_view_suite, &sp_doze_suite, &sp_pass_suite,
+		  &sp_memory_suite);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The KUnit suites of the module: one for each source file of the core. */
+/* The KUnit suites of the module: one for each source file of what is pure. */
 #ifndef SPINDLE_TESTS_SUITES_H
 #define SPINDLE_TESTS_SUITES_H
 
@@ -11,5 +11,6 @@ extern struct kunit_suite sp_order_suite;
 extern struct kunit_suite sp_view_suite;
 extern struct kunit_suite sp_doze_suite;
 extern struct kunit_suite sp_pass_suite;
+extern struct kunit_suite sp_memory_suite;
 
 #endif /* SPINDLE_TESTS_SUITES_H */
