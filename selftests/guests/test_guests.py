@@ -11,6 +11,7 @@ test on every kernel under both. SPINDLE_TEST_KERNEL and SPINDLE_TEST_DOORBELLS
 choose kernels and doorbells for all of them.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -39,14 +40,18 @@ PROGRAMS = {
     'socket_test': 'polled', 'rings_test': 'completion', 'detach_test': 'completion',
     'slow_test': 'polled', 'sysfs_test': 'polled', 'group_test': 'polled',
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'polled',
+    'memory_test': 'polled',
 }
+# Memory of the guest that a program runs in, where it matters.
+MEMORY = {'memory_test': '512M'}
 # What runs under the other doorbell, too: where the doorbell matters most.
 FEW = {
     'group_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
     'test_lossy_wire', 'test_killed_guest',
 }
 # Programs that run on Debian's kernels, with two processors, too.
-FEW_ON_DEBIAN = {'debian-6.1': ['group_test'], 'debian-6.12': ['hostile_test', 'edges_test']}
+FEW_ON_DEBIAN = {'debian-6.1': ['group_test'],
+                 'debian-6.12': ['hostile_test', 'edges_test', 'memory_test']}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
 FOREVER = str(2 ** 64 - 1)
@@ -130,7 +135,8 @@ class SharedGuest:
         if self.cluster is None:
             self.boots += 1
             cluster = Cluster(kernel=self.kernel, nodes=1, addrs=ADDRS, module=True, timeout=20000,
-                              mem='1G', modparam=f'doorbell={self.doorbell} {PATIENT}')
+                              mem=MEMORY.get(self.program, '1G'),
+                              modparam=f'doorbell={self.doorbell} {PATIENT}')
             cluster.open()
             self.cluster = cluster
         return self.cluster
@@ -413,6 +419,43 @@ def test_killed_program_and_the_same_name(trio):
     for i in (0, 2):
         job.failed(i, 'ECONNRESET')
     Job(trio, name='reborn', messages=200, max=300).done()
+
+
+@contextlib.contextmanager
+def group_limit(c, node, limit):
+    """What a group may take on a guest, for a time; then nothing is left of any there."""
+    sysctl = '/proc/sys/net/spindle/'
+    before = c.run(node, ['cat', sysctl + 'group_mem_max'], check=True).stdout.strip()
+    c.run(node, ['sh', '-c', f'echo {limit} > {sysctl}group_mem_max'], check=True)
+    try:
+        yield
+    finally:
+        c.run(node, ['sh', '-c', f'echo {before} > {sysctl}group_mem_max'], check=True)
+    c.run(node, ['sh', '-c', f'until [ $(cat {sysctl}mem_used) = 0 ]; do sleep 0.1; done'],
+          check=True)
+
+
+@pytest.mark.parametrize('poor', [0, 1])
+def test_no_memory_on_one_guest(trio, poor):
+    """All members hear of it; node 0 forms the view."""
+    with group_limit(trio, poor, 524288):
+        job = Job(trio, messages=50, max=300)
+        for i in range(3):
+            job.failed(i, 'ENOMEM')
+    Job(trio, messages=50, max=300).done()
+
+
+def test_no_memory_for_the_last_to_join(trio):
+    """Its call fails, and the others, whose view is complete with it, hear of it."""
+    with group_limit(trio, 2, 524288):
+        job = Job(trio, nodes=(0, 1), members=3, senders=3, messages=50, max=300)
+        where = f'/sys/kernel/spindle/{trio.env(1)["SPINDLE_ADDR"]}/{job.name}'
+        trio.run(1, ['sh', '-c', f'until [ -e {where} ]; do sleep 0.1; done'], check=True)
+        job.nodes.append(2)
+        job.start(2)
+        assert job.members[2].wait() == 1
+        for i in (0, 1):
+            job.failed(i, 'ENOMEM')
 
 
 def test_slow_wire(trio):
