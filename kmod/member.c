@@ -818,6 +818,7 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 {
 	const struct sp_msg_leave *leave = (const void *)msg;
 	const struct sp_msg_bye *bye = (const void *)msg;
+	struct sp_msg_bye answer = {};
 	struct sp_group *g;
 
 	if (msg->len < sp_msg_min(msg->type)) {
@@ -847,6 +848,12 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 		g = sp_group_find_gid(link->node, bye->gid);
 		if (g)
 			sp_group_bye(g, &link->peer, bye->error);
+		answer.gid = bye->gid;
+		/* Who waits for our bye need not: nothing here has its key. */
+		if (bye->error &&
+		    (!g || (g->view.state == SP_VIEW_FAILED && !g->peers)))
+			sp_link_say(link, &answer.hdr, SP_MSG_BYE,
+				    sizeof(answer));
 		return 0;
 	}
 }
