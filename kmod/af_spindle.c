@@ -251,6 +251,7 @@ static int sp_tx_poll(const struct sp_sock *ss, struct sp_group *g)
 static void sp_tx_wants_signal(struct sp_sock *ss)
 {
 	sk_set_bit(SOCKWQ_ASYNC_NOSPACE, &ss->sk);
+	/* Pairs with skwq_has_sleeper() there. */
 	smp_mb__after_atomic();
 }
 

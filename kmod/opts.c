@@ -116,8 +116,8 @@ static int sp_opt_begin(struct sp_sock *ss)
  */
 static void sp_sock_joined(struct sp_sock *ss, int result)
 {
-	/* sp_sock_group() pairs with this. */
 	if (!result)
+		/* sp_sock_group() pairs with this. */
 		smp_store_release(&ss->group, ss->local.group);
 	/* Who sees that nobody joins any more sees the group. */
 	smp_store_release(&ss->joining, false);
