@@ -248,23 +248,46 @@ static int sp_cm_listen_handler(struct rdma_cm_id *id,
  * @node: its local end
  *
  * A request from such a port comes from a kernel, or from who may speak for
- * one: see sp_cm_request(). Context: may sleep; without sp_ctl.
+ * one: see sp_cm_request(). Ports take turns: iWARP's are TCP's, which rests
+ * one for a minute. Context: may sleep; without sp_ctl.
  *
  * Return: 0 or a negative errno.
  */
 int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node)
 {
+	static atomic_t turn = ATOMIC_INIT(0);
 	struct sockaddr_storage ss;
 	int ret = -EADDRINUSE;
 	u16 port;
+	u32 i;
 
-	for (port = PROT_SOCK - 1; port >= PROT_SOCK / 2; port--) {
+	for (i = 0; i < SP_CM_PORTS && ret == -EADDRINUSE; i++) {
+		port = PROT_SOCK - 1 -
+		       (u32)atomic_inc_return(&turn) % SP_CM_PORTS;
 		sp_addr_to_sockaddr(&node->addr, node->scope_id, port, &ss);
 		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
-		if (ret != -EADDRINUSE)
-			break;
 	}
 	return ret;
+}
+
+/**
+ * sp_cm_connect() - ask the peer, once the way to it is known
+ * @link: open
+ *
+ * Context: may sleep, for as long as TCP tries to connect when the device is
+ * siw; without sp_ctl.
+ *
+ * Return: 0 or a negative errno: -EADDRNOTAVAIL or -EADDRINUSE when TCP does
+ * not give the port that rdma_cm gave.
+ */
+int sp_cm_connect(struct sp_link *link)
+{
+	struct rdma_conn_param param;
+	struct sp_hello hello;
+
+	sp_hello_init(link->node, &hello);
+	sp_conn_param(&hello, &param);
+	return rdma_connect(link->id, &param);
 }
 
 /**
@@ -338,8 +361,6 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct sp_link *link = id->context;
-	struct rdma_conn_param param;
-	struct sp_hello hello;
 	int ret = 0;
 
 	mutex_lock(&sp_ctl);
@@ -353,9 +374,9 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		ret = sp_link_open(link);
 		if (ret)
 			break;
-		sp_hello_init(link->node, &hello);
-		sp_conn_param(&hello, &param);
-		ret = rdma_connect_locked(id, &param);
+		/* Not from here: siw waits in it for TCP to connect. */
+		kref_get(&link->ref);
+		queue_work(sp_wq, &link->connect);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!link->passive) {

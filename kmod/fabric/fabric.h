@@ -30,6 +30,7 @@
 #define SP_RQ_DEPTH	64	/* receives of one link */
 #define SP_WR_SGES	8
 #define SP_SLOT_BYTES	SP_MSG_MAX
+#define SP_CM_PORTS	512	/* privileged ports that connections come from */
 #define SP_RESOLVE_MS	5000	/* finding a peer on the network takes no longer */
 
 /* More than a page in one piece: may fail, then quietly. */
@@ -187,6 +188,7 @@ struct sp_recv {
  * @users: struct sp_link_user, under sp_ctl
  * @id: the connection
  * @passive: the other side asked
+ * @tries: ports that TCP refused before
  * @peer_incarnation: of the other node
  * @pd: protection domain of this link alone: a key is of no use elsewhere
  * @cq: completions of both queues
@@ -216,6 +218,7 @@ struct sp_recv {
  * @nout: how many
  * @rx: handles both queues
  * @start: begins to connect
+ * @connect: asks the peer
  * @fail: breaks the link, from contexts that must not take sp_ctl
  * @fail_error: what @fail breaks it with
  * @fail_what: the same in words, a constant
@@ -237,6 +240,7 @@ struct sp_link {
 	struct list_head users;
 	struct rdma_cm_id *id;
 	bool passive;
+	u32 tries;
 	u64 peer_incarnation;
 
 	struct ib_pd *pd;
@@ -266,6 +270,7 @@ struct sp_link {
 	u32 nout;
 	struct work_struct rx;
 	struct work_struct start;
+	struct work_struct connect;
 	struct work_struct fail;
 	int fail_error;
 	const char *fail_what;
@@ -336,6 +341,7 @@ void sp_node_put(struct sp_node *node);
 /* cm.c */
 int sp_cm_listen(struct sp_node *node, struct rdma_cm_id **listener);
 int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node);
+int sp_cm_connect(struct sp_link *link);
 int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event);
 void sp_addr_to_sockaddr(const struct sp_addr *addr, u32 scope_id, u16 port,
 			 struct sockaddr_storage *ss);

@@ -14,6 +14,7 @@
 
 static void sp_link_rx(struct work_struct *work);
 static void sp_link_start(struct work_struct *work);
+static void sp_link_connect(struct work_struct *work);
 static void sp_link_fail(struct work_struct *work);
 static void sp_link_stop(struct work_struct *work);
 static void sp_link_beat(struct work_struct *work);
@@ -56,6 +57,7 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	spin_lock_init(&link->rx_lock);
 	INIT_WORK(&link->rx, sp_link_rx);
 	INIT_WORK(&link->start, sp_link_start);
+	INIT_WORK(&link->connect, sp_link_connect);
 	INIT_WORK(&link->fail, sp_link_fail);
 	INIT_WORK(&link->stop, sp_link_stop);
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
@@ -309,6 +311,44 @@ fail:
 			  ret == -ENOMEM ? ret : -EHOSTUNREACH);
 	mutex_unlock(&sp_ctl);
 out:
+	sp_link_put(link);
+}
+
+/* Another attempt, from another port: a link of its own, which gets the users. */
+static int sp_link_again(struct sp_link *old)
+{
+	struct sp_link *link;
+
+	lockdep_assert_held(&sp_ctl);
+	if (old->state == SP_LINK_DOWN || old->tries + 1 >= SP_CM_PORTS)
+		return -EHOSTUNREACH;
+	link = sp_link_alloc(old->node, &old->peer);
+	if (IS_ERR(link))
+		return PTR_ERR(link);
+	link->tries = old->tries + 1;
+	sp_link_move_users(old, link);
+	kref_get(&link->ref);
+	queue_work(sp_wq, &link->start);
+	return 0;
+}
+
+/* Ask the peer. Without sp_ctl: siw waits in it for TCP to connect. */
+static void sp_link_connect(struct work_struct *work)
+{
+	struct sp_link *link = container_of(work, struct sp_link, connect);
+	int ret;
+
+	/* It may be down by now, and is not taken apart before this is over. */
+	ret = sp_cm_connect(link);
+	if (ret) {
+		mutex_lock(&sp_ctl);
+		if (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE)
+			ret = sp_link_again(link);
+		if (ret != -ENOMEM && ret != -ECONNREFUSED)
+			ret = -EHOSTUNREACH;
+		sp_link_set_state(link, SP_LINK_DOWN, ret);
+		mutex_unlock(&sp_ctl);
+	}
 	sp_link_put(link);
 }
 
@@ -664,6 +704,7 @@ static void sp_link_stop(struct work_struct *work)
 	cancel_delayed_work_sync(&link->beat);
 	/* sp_link_start() may be about to set the id, or to see that we are down. */
 	flush_work(&link->start);
+	flush_work(&link->connect);
 	if (link->id) {
 		rdma_disconnect(link->id);
 		if (link->qp) {
