@@ -12,7 +12,7 @@
 #include "core/view.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	1
+#define SP_WIRE_VERSION	2
 
 #define SP_NAME_LEN	64
 
@@ -52,6 +52,7 @@ enum sp_msg_type {
 	SP_MSG_VIEW,		/* struct sp_msg_view */
 	SP_MSG_KEY,		/* struct sp_msg_key */
 	SP_MSG_BYE,		/* struct sp_msg_bye */
+	SP_MSG_ASK,		/* nothing but the header; answered by SP_MSG_CREDIT */
 };
 
 /**

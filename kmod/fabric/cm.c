@@ -331,11 +331,11 @@ err:
 
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 {
-	const struct sp_hello *hello;
-	u8 len = 0;
+	/* rdma_consumer_reject_data() knows none of siw's refusals as one of ours. */
+	const struct sp_hello *hello = event->param.conn.private_data;
 
-	hello = rdma_consumer_reject_data(link->id, event, &len);
-	if (!hello || len < sizeof(*hello) || hello->magic != SP_WIRE_MAGIC)
+	if (!hello || event->param.conn.private_data_len < sizeof(*hello) ||
+	    hello->magic != SP_WIRE_MAGIC)
 		return -ECONNREFUSED;
 	switch (hello->reason) {
 	case SP_REFUSE_WIRE:
@@ -390,10 +390,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			}
 			sp_hello_take(link, theirs);
 		}
-		spin_lock_bh(&link->sq_lock);
-		link->open = true;
-		spin_unlock_bh(&link->sq_lock);
-		sp_link_set_state(link, SP_LINK_UP, 0);
+		sp_link_established(link);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		ret = sp_cm_rejected(link, event);

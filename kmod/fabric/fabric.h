@@ -188,6 +188,9 @@ struct sp_recv {
  * @users: struct sp_link_user, under sp_ctl
  * @id: the connection
  * @passive: the other side asked
+ * @iwarp: the device speaks iWARP
+ * @heard: something came from the other side since the last beat
+ * @asked: the other side asks whether we are there
  * @tries: ports that TCP refused before
  * @peer_incarnation: of the other node
  * @pd: protection domain of this link alone: a key is of no use elsewhere
@@ -225,7 +228,7 @@ struct sp_recv {
  * @stop: takes it apart
  * @beat: heartbeat, and the bound on connecting
  * @beaten: @completed at the last beat; of @beat alone
- * @silent: beats in a row at which nothing in flight had completed; of @beat alone
+ * @silent: beats in a row without a sign of the other side; of @beat alone
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -240,6 +243,9 @@ struct sp_link {
 	struct list_head users;
 	struct rdma_cm_id *id;
 	bool passive;
+	bool iwarp;
+	bool heard;
+	bool asked;
 	u32 tries;
 	u64 peer_incarnation;
 
@@ -352,6 +358,7 @@ void sp_addr_name(const struct sp_addr *addr, char *buf, size_t len);
 struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer);
 void sp_link_put(struct sp_link *link);
 int sp_link_open(struct sp_link *link);
+void sp_link_established(struct sp_link *link);
 int sp_link_set_state(struct sp_link *link, enum sp_link_state state,
 		      int error);
 struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer);

@@ -417,6 +417,10 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	ib_dma_sync_single_for_cpu(link->node->sdev->ib,
 				   link->rbuf_dma + recv->nr * SP_MSG_MAX,
 				   SP_MSG_MAX, DMA_FROM_DEVICE);
+	if (unlikely(!READ_ONCE(link->heard))) {
+		WRITE_ONCE(link->heard, true);
+		queue_work(sp_wq, &link->rx);
+	}
 	recv->len = wc->byte_len;
 	if (unlikely(recv->len < sizeof(*msg) || msg->len != recv->len))
 		goto bad;
@@ -425,6 +429,10 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if ((s32)(credits - link->granted) > 0)
 		WRITE_ONCE(link->granted, credits);
 	switch (msg->type) {
+	case SP_MSG_ASK:
+		WRITE_ONCE(link->asked, true);
+		queue_work(sp_wq, &link->rx);
+		fallthrough;
 	case SP_MSG_CREDIT:
 		sp_up->progress(link->node->sdev);
 		break;
@@ -546,40 +554,86 @@ void sp_link_take(struct sp_link *link)
 	}
 }
 
+/* Send a header alone, at once. */
+static void sp_link_send_bare(struct sp_link *link, u16 type)
+{
+	struct sp_msg msg = { type, sizeof(msg) };
+	u64 ticket;
+
+	sp_post_send(link, &msg, true, NULL, 0, &ticket);
+}
+
+/*
+ * Up, when both sides may send. With iWARP who has asked must be the first to:
+ * what comes behind the answer at once, the other side may take for a part of
+ * the answer.
+ */
+static void sp_link_up(struct sp_link *link)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (link->state == SP_LINK_CONNECTING && link->open &&
+	    (READ_ONCE(link->heard) || !link->iwarp || !link->passive))
+		sp_link_set_state(link, SP_LINK_UP, 0);
+}
+
+/**
+ * sp_link_established() - the connection is there
+ * @link: connecting
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_link_established(struct sp_link *link)
+{
+	lockdep_assert_held(&sp_ctl);
+	spin_lock_bh(&link->sq_lock);
+	link->open = true;
+	spin_unlock_bh(&link->sq_lock);
+	if (link->iwarp && !link->passive)
+		sp_link_send_bare(link, SP_MSG_CREDIT);
+	sp_link_up(link);
+}
+
 static void sp_link_rx(struct work_struct *work)
 {
 	struct sp_link *link = container_of(work, struct sp_link, rx);
-	struct sp_msg credit = { SP_MSG_CREDIT, sizeof(credit) };
-	u64 ticket;
 
 	mutex_lock(&sp_ctl);
+	sp_link_up(link);
 	sp_link_take(link);
 	if (link->state == SP_LINK_UP) {
 		sp_link_send_queued(link);
-		if (sp_credit_due(link))
-			sp_post_send(link, &credit, true, NULL, 0, &ticket);
+		if (sp_credit_due(link) || READ_ONCE(link->asked)) {
+			WRITE_ONCE(link->asked, false);
+			sp_link_send_bare(link, SP_MSG_CREDIT);
+		}
 	}
 	mutex_unlock(&sp_ctl);
 }
 
 /*
- * Does the peer answer? Whatever is in flight asks as a heartbeat does, and
- * any completion is an answer. Silence is counted in beats: a host that was
- * away itself, or is short of processors, has counted fewer of them, and does
- * not take its own absence for the peer's.
+ * Is the peer there? Whatever is in flight asks, as a heartbeat does, and any
+ * completion is an answer. With iWARP a request completes when TCP has taken
+ * it: what comes from the peer is the sign, and it is asked for one. Silence
+ * is counted in beats: a host that was away itself, or is short of processors,
+ * has counted fewer of them, and does not take its own absence for the peer's.
  */
 static void sp_link_listen(struct sp_link *link)
 {
 	u64 completed = sp_post_completed(link);
+	bool there = completed != link->beaten;
 
-	if (READ_ONCE(link->built) == completed) {
-		link->silent = 0;
+	if (link->iwarp) {
+		there = READ_ONCE(link->heard);
+		WRITE_ONCE(link->heard, false);
+		sp_link_send_bare(link, SP_MSG_ASK);
+	} else if (READ_ONCE(link->built) == completed) {
+		there = true;
 		sp_post_beat(link);
-	} else if (completed != link->beaten) {
-		link->silent = 0;
-	} else if (++link->silent * sp_beat_ms() >= sp_suspect_ms) {
-		sp_link_break(link, -EHOSTDOWN, "no answer within suspect_ms");
 	}
+	if (there)
+		link->silent = 0;
+	else if (++link->silent * sp_beat_ms() >= sp_suspect_ms)
+		sp_link_break(link, -EHOSTDOWN, "no answer within suspect_ms");
 	link->beaten = completed;
 }
 
@@ -628,6 +682,7 @@ int sp_link_open(struct sp_link *link)
 
 	if (link->id->device != ib)
 		return -EHOSTUNREACH;
+	link->iwarp = rdma_protocol_iwarp(ib, link->id->port_num);
 
 	link->slots = kvcalloc(SP_SQ_DEPTH, sizeof(*link->slots), GFP_KERNEL);
 	link->recvs = kvcalloc(SP_RQ_DEPTH, sizeof(*link->recvs), GFP_KERNEL);
