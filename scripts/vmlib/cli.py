@@ -47,6 +47,8 @@ def parser():
     run.add_argument('--module', action=argparse.BooleanOptionalAction, default=None,
                      help='insert spindle.ko (default: when there is a kmod/)')
     run.add_argument('--modparam', default='', metavar='"A=1 B=2"')
+    run.add_argument('--siw', action='store_true',
+                     help='software iWARP instead of soft-RoCE (kernels built here)')
     run.add_argument('--kunit', action='store_true', help='run the KUnit suites at insmod')
     run.add_argument('--append', default='', help='more for the kernel command line')
     run.add_argument('--env', action='append', default=[], metavar='NAME=VALUE')
@@ -148,6 +150,7 @@ class Run:
                           mem=args.mem, module=args.module, modparam=args.modparam,
                           kunit=args.kunit, append=args.append, seed=args.seed, out=args.out,
                           leaks=args.leaks, timeout=args.timeout, quiet=args.quiet,
+                          siw=args.siw,
                           **parse_link(args.link))
         status = 0
         try:

@@ -148,7 +148,7 @@ class Cluster:
 
     def __init__(self, kernel='uml', nodes=1, addrs=1, smp=None, module=None, modparam='',
                  kunit=False, append='', mem=None, seed=1, rate=None, delay=None, loss=None,
-                 out=None, show=(), allow=(), leaks=None, timeout=3600, quiet=True):
+                 out=None, show=(), allow=(), leaks=None, timeout=3600, quiet=True, siw=False):
         if not 1 <= nodes <= 64 or not 1 <= addrs <= 250:
             raise Error('1 to 64 nodes, and 1 to 250 addresses each')
         self.kernel = kernels.ensure(kernel)
@@ -173,6 +173,7 @@ class Cluster:
         self.allow = list(allow)
         self.leaks = self.kernel.debug if leaks is None else leaks
         self.quiet = quiet
+        self.siw = siw
         self.end = time.monotonic() + timeout
         self.timeout = timeout
         self.keep = os.path.abspath(out) if out else None
@@ -434,7 +435,7 @@ class Cluster:
                 'SPINDLE_RANK': str(node), 'SPINDLE_NODES': str(self.nodes),
                 'SPINDLE_ADDR': own[0], 'SPINDLE_ADDRS': ' '.join(own),
                 'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.kernel.name,
-                'SPINDLE_OUT': self.out}
+                'SPINDLE_OUT': self.out, **({'SPINDLE_SIW': '1'} if self.siw else {})}
 
     def start(self, node, command, env=None, cwd=None, on_line=None):
         """Start an argument list, or a string for sh, on a node; a Process."""
@@ -630,9 +631,10 @@ class Cluster:
         if self.module:
             yield 'the module leaves', f'test ! -d /sys/module/spindle || timeout -s KILL {hung} rmmod spindle'
         # what still holds the device shows here
+        device = 'siw0' if self.siw else 'rxe0'
         yield ('the RDMA device leaves',
-               'test ! -d /sys/class/infiniband/rxe0 || '
-               f'timeout -s KILL {hung} rdma link delete rxe0')
+               f'test ! -d /sys/class/infiniband/{device} || '
+               f'timeout -s KILL {hung} rdma link delete {device}')
         if self.kernel.debug:
             yield ('lockdep turned itself off', "awk '/debug_locks:/ && $2 == 0 { exit 1 }' "
                    '/proc/lockdep_stats')

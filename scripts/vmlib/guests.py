@@ -161,6 +161,8 @@ def init_params(cluster, guest):
     params = [f'spindle.rank={guest.rank}', f'spindle.net={own[0]}/16,{len(own)}',
               f'spindle.out={quote(cluster.out)}',
               f'spindle.modules={quote(cluster.kernel.modules)}']
+    if cluster.siw:
+        params.append('spindle.siw=1')
     if shown:
         params.append(f'spindle.show={quote(":".join(shown))}')
     return params

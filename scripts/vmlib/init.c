@@ -409,13 +409,18 @@ static int gids_present(int want, const char *prefix)
 	return have;
 }
 
-/* spindle.net=a.b.c.d/len,count: count addresses from a.b.c.d on */
+/*
+ * spindle.net=a.b.c.d/len,count: count addresses from a.b.c.d on.
+ * spindle.siw: software iWARP instead of soft-RoCE.
+ */
 static int setup_network(void)
 {
-	char *modprobe[] = { "modprobe", "-qa", "rdma_rxe", "rdma_cm", "rdma_ucm",
+	char *siw = param("spindle.siw");
+	char *modprobe[] = { "modprobe", "-qa", siw ? "siw" : "rdma_rxe", "rdma_cm", "rdma_ucm",
 			     "ib_uverbs", "ib_umad", NULL };
 	char *ip[] = { "ip", "-batch", "-", NULL };
-	char *rdma[] = { "rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0", NULL };
+	char *rdma[] = { "rdma", "link", "add", siw ? "siw0" : "rxe0", "type",
+			 siw ? "siw" : "rxe", "netdev", "eth0", NULL };
 	char *rename[] = { "ip", "link", "set", "vec0", "name", "eth0", NULL };
 	char *net = param("spindle.net");
 	unsigned int a, b, c, d, len, count, i;
@@ -436,10 +441,13 @@ static int setup_network(void)
 		used += snprintf(batch + used, sizeof(batch) - used,
 				 "addr add %u.%u.%u.%u/%u dev eth0\n", a, b,
 				 c + (d + i) / 256, (d + i) % 256, len);
-	if (reap(spawn(ip, batch), "ip") || reap(mods, "modprobe rdma_rxe"))
+	if (reap(spawn(ip, batch), "ip") || reap(mods, "modprobe"))
 		return -1;
 	if (reap(spawn(rdma, NULL), "rdma link add"))
 		return -1;
+	/* iWARP has no GIDs: any address of the interface will do */
+	if (siw)
+		return 0;
 	snprintf(prefix, sizeof(prefix), "0000:0000:0000:0000:0000:ffff:%02x%02x:", a, b);
 	for (i = 0; gids_present(count, prefix) < (int)count; i++) {
 		if (i > 1000)
