@@ -7,8 +7,8 @@ down with it, the rest goes on in a new one.
 
 Each test runs once, on uml-debug, under one doorbell; FEW run under the other
 one, too, and a few programs on Debian's kernels. SPINDLE_TEST_FULL=1: every
-test on every kernel under both. SPINDLE_TEST_KERNEL and SPINDLE_TEST_DOORBELLS
-choose kernels and doorbells for all of them.
+test on every kernel under both, and over software iWARP. SPINDLE_TEST_KERNEL
+and SPINDLE_TEST_DOORBELLS choose kernels and doorbells for all of them.
 """
 
 import contextlib
@@ -34,6 +34,9 @@ from vmlib.base import make
 FULL = os.environ.get('SPINDLE_TEST_FULL') == '1'
 ALL_KERNELS = ['uml', 'uml-debug', 'debian-6.1', 'debian-6.12', 'debug']
 DOORBELLS = ['polled', 'completion']
+# In the place of a doorbell: software iWARP (with the completion doorbell) instead of soft-RoCE;
+# Debian's kernels have none.
+SIW = 'siw'
 BIN = os.path.join(PROJECT, 'build', 'selftests')
 # program: the doorbell under which it runs where only one is wanted
 PROGRAMS = {
@@ -60,6 +63,13 @@ FOREVER = str(2 ** 64 - 1)
 PROMPT = 'suspect_ms=10000'
 
 
+def fabric(doorbell, modparam):
+    """The arguments of a cluster for a doorbell."""
+    if doorbell == SIW:
+        return {'siw': True, 'modparam': modparam}
+    return {'modparam': f'doorbell={doorbell} {modparam}'}
+
+
 VARIANTS = {}
 
 
@@ -72,7 +82,8 @@ def variants(name, own):
     doorbells = os.environ.get('SPINDLE_TEST_DOORBELLS', '').split()
     if FULL or doorbells:
         found = itertools.product(kernels or (ALL_KERNELS if FULL else ['uml-debug']),
-                                  doorbells or DOORBELLS)
+                                  doorbells or [*DOORBELLS, SIW])
+        found = [(k, d) for k, d in found if d != SIW or not k.startswith('debian')]
     elif kernels:
         found = itertools.product(kernels, [own])
     else:
@@ -136,7 +147,7 @@ class SharedGuest:
             self.boots += 1
             cluster = Cluster(kernel=self.kernel, nodes=1, addrs=ADDRS, module=True, timeout=20000,
                               mem=MEMORY.get(self.program, '1G'),
-                              modparam=f'doorbell={self.doorbell} {PATIENT}')
+                              **fabric(self.doorbell, PATIENT))
             cluster.open()
             self.cluster = cluster
         return self.cluster
@@ -226,7 +237,7 @@ def trio(request):
     """Three guests for tests that leave them as they found them."""
     kernel, doorbell = request.param
     with Cluster(kernel=kernel, nodes=3, module=True, timeout=20000,
-                 modparam=f'doorbell={doorbell} {PATIENT}') as cluster:
+                 **fabric(doorbell, PATIENT)) as cluster:
         yield cluster
 
 
@@ -235,7 +246,7 @@ def fresh(request):
     """Three guests for one test that treats them badly."""
     kernel, doorbell = request.param
     with Cluster(kernel=kernel, nodes=3, module=True, timeout=20000, leaks=False,
-                 modparam=f'doorbell={doorbell} {PROMPT}') as cluster:
+                 **fabric(doorbell, PROMPT)) as cluster:
         yield cluster
 
 
@@ -809,6 +820,15 @@ def test_example_of_the_readme(trio):
     if len(set(heard)) != 1 or sorted(line.split(' ', 1)[1] for line in heard[0].splitlines()) != \
             ['bye'] * 3 + [f'hello from {i}' for i in range(3)]:
         raise Broken(f'{heard}')
+
+
+@pytest.mark.parametrize('test', ['nodes_over_and_over', 'nodes_that_meet'])
+def test_many_groups_over_iwarp(test):
+    """Each connection is one of TCP, from ports of which there are few."""
+    with Cluster(kernel='uml', addrs=ADDRS, mem='1G', module=True, timeout=3600,
+                 **fabric(SIW, PATIENT)) as c:
+        c.run(0, [os.path.join(BIN, 'group_test'), test], timeout=300, check=True,
+              env={'SPINDLE_ROUNDS': 400 if FULL else 20, 'SPINDLE_TIMEOUT_SCALE': 10})
 
 
 # one after the other: each looks at what demos leave

@@ -417,6 +417,55 @@ TEST_SECONDS(same_name_again, 3 * ST_TEST)
 	}
 }
 
+/* Nodes come and go, and with them their links. */
+TEST_SECONDS(nodes_over_and_over, 3 * ST_TEST)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	unsigned int rounds = st_env("SPINDLE_ROUNDS", 10);
+	unsigned int i, k;
+
+	for (i = 0; i < rounds; i++) {
+		struct st_group g = { 0 };
+
+		st_open(&g, &c);
+		st_say(g.fd[i % 3], "here");
+		for (k = 0; k < 3; k++)
+			CHECK_OK(shutdown(g.fd[k], SHUT_WR));
+		for (k = 0; k < 3; k++) {
+			st_expect(g.fd[k], "here");
+			st_expect_end(g.fd[k]);
+		}
+		for (k = 0; k < 3; k++)
+			close(g.fd[k]);
+		for (k = 0; k < 3; k++) {
+			char node[64];
+
+			snprintf(node, sizeof(node), "/sys/kernel/spindle/%s", st_addr(k));
+			WAIT_UNTIL(access(node, F_OK), ST_SOON);
+		}
+	}
+}
+
+/* Four to seven nodes that all connect to each other at once. */
+TEST_SECONDS(nodes_that_meet, 3 * ST_TEST)
+{
+	unsigned int rounds = st_env("SPINDLE_ROUNDS", 4);
+	unsigned int i;
+
+	for (i = 0; i < rounds; i++) {
+		struct plan plan = {
+			.group = { .members = 4 + i % 4, .nodes = 4 + i % 4 },
+			.messages = 10, .max = 100,
+		};
+		struct crew crew = { 0 };
+
+		crew_start(&crew, &plan);
+		crew_reap(&crew);
+		crew_agree(&crew);
+		munmap(crew.res, crew.n * sizeof(*crew.res));
+	}
+}
+
 TEST(one_failure_leaves_other_groups_alone)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };

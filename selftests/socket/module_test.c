@@ -314,17 +314,26 @@ static void run(const char *const argv[])
 		FAIL("%s %s %s: status %#x", argv[0], argv[1], argv[2], status);
 }
 
+/* Software iWARP, or soft-RoCE. */
+static bool device_is_siw(void)
+{
+	return getenv("SPINDLE_SIW");
+}
+
 static void device_del(void)
 {
-	static const char *const argv[] = { "rdma", "link", "del", "rxe0", NULL };
+	const char *const argv[] = {
+		"rdma", "link", "del", device_is_siw() ? "siw0" : "rxe0", NULL
+	};
 
 	run(argv);
 }
 
 static void device_add(void)
 {
-	static const char *const argv[] = {
-		"rdma", "link", "add", "rxe0", "type", "rxe", "netdev", "eth0", NULL
+	const char *const argv[] = {
+		"rdma", "link", "add", device_is_siw() ? "siw0" : "rxe0", "type",
+		device_is_siw() ? "siw" : "rxe", "netdev", "eth0", NULL
 	};
 
 	run(argv);
