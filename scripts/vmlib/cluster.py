@@ -154,6 +154,8 @@ class Cluster:
         self.kernel = kernels.ensure(kernel)
         if self.kernel.uml and (smp or 1) > 1:
             raise Error('UML has one CPU')
+        if siw and kernel not in kernels.BUILT:
+            raise Error(f'kernel {kernel} has no software iWARP')
         self.nodes = nodes
         self.addrs = addrs
         self.smp = smp
