@@ -52,7 +52,7 @@ void sp_device_object_gone(struct sp_device *sdev)
 		wake_up_all(&sdev->idle);
 }
 
-static bool sp_device_polls(struct ib_device *ib)
+static bool sp_device_polls(const struct ib_device *ib)
 {
 	/* A sleep flag has to have landed when its write completes. */
 	if (rdma_protocol_iwarp(ib, rdma_start_port(ib)))
