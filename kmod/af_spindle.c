@@ -528,6 +528,11 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 
 	if (copy_to_iter((void *)rx->bytes, n, &msg->msg_iter) != n)
 		return -EFAULT;
+	/* The copy before the look: sp_shutdown() says so before it gives room back. */
+	smp_rmb();
+	/* Since then nothing is kept for us: it may be another message's. */
+	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
+		return 0;
 	atomic64_add(n, &g->counters.copied_bytes);
 	if (n < log->len)
 		msg->msg_flags |= MSG_TRUNC;
@@ -572,9 +577,6 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 	}
 
 	ret = sp_rx_copy(ss, g, &rx, msg, size, flags);
-	/* Since then nothing is kept for us: it may be another message's. */
-	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
-		ret = 0;
 	sp_rx_end(ss, g, &rx, ret >= 0 && !(flags & MSG_PEEK));
 	mutex_unlock(&ss->rx_lock);
 	return ret;
