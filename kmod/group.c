@@ -808,3 +808,32 @@ void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
 		sp_engine_peer_gone(g->node->sdev->engine, g, rank);
 	sp_group_say_bye(&g->peers[rank], 0);
 }
+
+/**
+ * sp_group_mute() - has a group failed that never began to talk to a peer
+ * @g: the group
+ * @from: the peer, which has said bye
+ *
+ * The memory of its view was refused, or is still being made. Nothing here
+ * will say bye to the peer but the caller, who has to. Context: sp_ctl is held.
+ *
+ * Return: true, once for each peer, when it is so.
+ */
+bool sp_group_mute(struct sp_group *g, const struct sp_addr *from)
+{
+	struct sp_gpeer *gp;
+	int rank;
+
+	if (g->view.state != SP_VIEW_FAILED)
+		return false;
+	if (!g->peers)
+		return true;
+	rank = sp_view_find_node(&g->view, from);
+	if (rank < 0 || rank == g->self)
+		return false;
+	gp = &g->peers[rank];
+	if (gp->user.link || gp->bye_said)
+		return false;
+	gp->bye_said = true;
+	return true;
+}

@@ -341,6 +341,7 @@ void sp_group_end(struct sp_group *g, int error);
 void sp_group_key(struct sp_group *g, const struct sp_addr *from,
 		  const struct sp_msg_key *key);
 void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error);
+bool sp_group_mute(struct sp_group *g, const struct sp_addr *from);
 void sp_group_kick(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
 void sp_group_sent(struct sp_group *g);

@@ -95,7 +95,7 @@ static int sp_limits_check(const struct sp_node *node, const char *name,
  * @cfg: its configuration
  *
  * Who will send is not known before the view; the rings of those that are told
- * are the least that it will take.
+ * are what its creator asks for at least.
  *
  * Return: 0, or -ENOMEM when it is beyond a limit already, whatever others take.
  */

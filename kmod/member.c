@@ -849,9 +849,8 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 		if (g)
 			sp_group_bye(g, &link->peer, bye->error);
 		answer.gid = bye->gid;
-		/* Who waits for our bye need not: nothing here has its key. */
-		if (bye->error &&
-		    (!g || (g->view.state == SP_VIEW_FAILED && !g->peers)))
+		/* Who waits for our bye need not: nothing here uses its key. */
+		if (bye->error && (!g || sp_group_mute(g, &link->peer)))
 			sp_link_say(link, &answer.hdr, SP_MSG_BYE,
 				    sizeof(answer));
 		return 0;

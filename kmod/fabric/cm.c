@@ -261,13 +261,27 @@ int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node)
 	u16 port;
 	u32 i;
 
-	for (i = 0; i < SP_CM_PORTS && ret == -EADDRINUSE; i++) {
+	/* The second is what a port says that somebody has on all addresses. */
+	for (i = 0; i < SP_CM_PORTS &&
+	     (ret == -EADDRINUSE || ret == -EADDRNOTAVAIL); i++) {
 		port = PROT_SOCK - 1 -
 		       (u32)atomic_inc_return(&turn) % SP_CM_PORTS;
 		sp_addr_to_sockaddr(&node->addr, node->scope_id, port, &ss);
 		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
 	}
 	return ret;
+}
+
+static int sp_cm_ask(struct sp_link *link,
+		     int (*connect)(struct rdma_cm_id *id,
+				    struct rdma_conn_param *param))
+{
+	struct rdma_conn_param param;
+	struct sp_hello hello;
+
+	sp_hello_init(link->node, &hello);
+	sp_conn_param(&hello, &param);
+	return connect(link->id, &param);
 }
 
 /**
@@ -282,12 +296,7 @@ int sp_cm_bind_privileged(struct rdma_cm_id *id, struct sp_node *node)
  */
 int sp_cm_connect(struct sp_link *link)
 {
-	struct rdma_conn_param param;
-	struct sp_hello hello;
-
-	sp_hello_init(link->node, &hello);
-	sp_conn_param(&hello, &param);
-	return rdma_connect(link->id, &param);
+	return sp_cm_ask(link, rdma_connect);
 }
 
 /**
@@ -374,9 +383,13 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		ret = sp_link_open(link);
 		if (ret)
 			break;
+		if (!link->iwarp) {
+			ret = sp_cm_ask(link, rdma_connect_locked);
+			break;
+		}
 		/* Not from here: siw waits in it for TCP to connect. */
 		kref_get(&link->ref);
-		queue_work(sp_wq, &link->connect);
+		queue_work(sp_tcp_wq, &link->connect);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (!link->passive) {

@@ -16,6 +16,7 @@
 /* The control plane's lock: see fabric.h and Documentation/locking.rst. */
 DEFINE_MUTEX(sp_ctl);
 struct workqueue_struct *sp_wq;
+struct workqueue_struct *sp_tcp_wq;
 const struct sp_fabric_upcalls *sp_up;
 
 static LIST_HEAD(sp_devices);
@@ -444,9 +445,16 @@ int sp_fabric_init(const struct sp_fabric_upcalls *upcalls)
 	sp_wq = alloc_workqueue("spindle", WQ_UNBOUND, 0);
 	if (!sp_wq)
 		return -ENOMEM;
+	ret = -ENOMEM;
+	sp_tcp_wq = alloc_workqueue("spindle_tcp", WQ_UNBOUND, 0);
+	if (!sp_tcp_wq)
+		goto err_wq;
 	ret = ib_register_client(&sp_client);
-	if (ret)
-		destroy_workqueue(sp_wq);
+	if (!ret)
+		return 0;
+	destroy_workqueue(sp_tcp_wq);
+err_wq:
+	destroy_workqueue(sp_wq);
 	return ret;
 }
 
@@ -458,4 +466,5 @@ void sp_fabric_exit(void)
 	ib_unregister_client(&sp_client);
 	/* Nodes whose last user went just now. */
 	destroy_workqueue(sp_wq);
+	destroy_workqueue(sp_tcp_wq);
 }

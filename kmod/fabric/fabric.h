@@ -46,6 +46,8 @@ struct sp_link_user;
 
 extern struct mutex sp_ctl;
 extern struct workqueue_struct *sp_wq;
+/* What may wait for TCP: iWARP's connecting, and who waits for its end. */
+extern struct workqueue_struct *sp_tcp_wq;
 
 /**
  * struct sp_fabric_upcalls - what the fabric tells the rest of the module
@@ -244,7 +246,7 @@ struct sp_link {
 	struct rdma_cm_id *id;
 	bool passive;
 	bool iwarp;
-	bool heard;
+	u32 heard;
 	bool asked;
 	u32 tries;
 	u64 peer_incarnation;

@@ -147,7 +147,8 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 		list_del_init(&user->on_link);
 		user->down(user, error);
 	}
-	queue_work(sp_wq, &link->stop);
+	/* With iWARP it waits for the end of the attempt to connect. */
+	queue_work(link->iwarp ? sp_tcp_wq : sp_wq, &link->stop);
 	return 0;
 }
 
@@ -338,8 +339,12 @@ static void sp_link_connect(struct work_struct *work)
 	struct sp_link *link = container_of(work, struct sp_link, connect);
 	int ret;
 
-	/* It may be down by now, and is not taken apart before this is over. */
-	ret = sp_cm_connect(link);
+	mutex_lock(&sp_ctl);
+	ret = link->state == SP_LINK_DOWN ? -ECONNABORTED : 0;
+	mutex_unlock(&sp_ctl);
+	/* From here on it may go down, but is not taken apart before this is over. */
+	if (!ret)
+		ret = sp_cm_connect(link);
 	if (ret) {
 		mutex_lock(&sp_ctl);
 		if (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE)
@@ -396,7 +401,8 @@ void sp_link_owes(struct sp_link *link)
 {
 	/* Pairs with the barrier of sp_link_send_queued(). */
 	smp_mb();
-	if (READ_ONCE(link->nout) || sp_credit_due(link))
+	if (READ_ONCE(link->nout) || sp_credit_due(link) ||
+	    READ_ONCE(link->asked))
 		queue_work(sp_wq, &link->rx);
 }
 
@@ -418,7 +424,7 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 				   link->rbuf_dma + recv->nr * SP_MSG_MAX,
 				   SP_MSG_MAX, DMA_FROM_DEVICE);
 	if (unlikely(!READ_ONCE(link->heard))) {
-		WRITE_ONCE(link->heard, true);
+		WRITE_ONCE(link->heard, 1);
 		queue_work(sp_wq, &link->rx);
 	}
 	recv->len = wc->byte_len;
@@ -430,8 +436,8 @@ static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		WRITE_ONCE(link->granted, credits);
 	switch (msg->type) {
 	case SP_MSG_ASK:
+		/* sp_link_owes(), below, sees to it. */
 		WRITE_ONCE(link->asked, true);
-		queue_work(sp_wq, &link->rx);
 		fallthrough;
 	case SP_MSG_CREDIT:
 		sp_up->progress(link->node->sdev);
@@ -522,6 +528,19 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 	return 0;
 }
 
+/*
+ * Up, when both sides may send. With iWARP who has asked must be the first to:
+ * what comes behind the answer at once, the other side may take for a part of
+ * the answer.
+ */
+static void sp_link_up(struct sp_link *link)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (link->state == SP_LINK_CONNECTING && link->open &&
+	    (READ_ONCE(link->heard) || !link->iwarp || !link->passive))
+		sp_link_set_state(link, SP_LINK_UP, 0);
+}
+
 /**
  * sp_link_take() - handle the control messages that have come
  * @link: the link
@@ -535,6 +554,7 @@ void sp_link_take(struct sp_link *link)
 	int ret;
 
 	lockdep_assert_held(&sp_ctl);
+	sp_link_up(link);
 	while (link->state == SP_LINK_UP) {
 		spin_lock_bh(&link->rx_lock);
 		recv = list_first_entry_or_null(&link->rxq, struct sp_recv,
@@ -554,26 +574,13 @@ void sp_link_take(struct sp_link *link)
 	}
 }
 
-/* Send a header alone, at once. */
-static void sp_link_send_bare(struct sp_link *link, u16 type)
+/* Send a header alone, at once; 0, or as sp_post_send(). */
+static int sp_link_send_bare(struct sp_link *link, u16 type, bool reserved)
 {
 	struct sp_msg msg = { type, sizeof(msg) };
 	u64 ticket;
 
-	sp_post_send(link, &msg, true, NULL, 0, &ticket);
-}
-
-/*
- * Up, when both sides may send. With iWARP who has asked must be the first to:
- * what comes behind the answer at once, the other side may take for a part of
- * the answer.
- */
-static void sp_link_up(struct sp_link *link)
-{
-	lockdep_assert_held(&sp_ctl);
-	if (link->state == SP_LINK_CONNECTING && link->open &&
-	    (READ_ONCE(link->heard) || !link->iwarp || !link->passive))
-		sp_link_set_state(link, SP_LINK_UP, 0);
+	return sp_post_send(link, &msg, reserved, NULL, 0, &ticket);
 }
 
 /**
@@ -589,7 +596,7 @@ void sp_link_established(struct sp_link *link)
 	link->open = true;
 	spin_unlock_bh(&link->sq_lock);
 	if (link->iwarp && !link->passive)
-		sp_link_send_bare(link, SP_MSG_CREDIT);
+		sp_link_send_bare(link, SP_MSG_CREDIT, true);
 	sp_link_up(link);
 }
 
@@ -598,14 +605,15 @@ static void sp_link_rx(struct work_struct *work)
 	struct sp_link *link = container_of(work, struct sp_link, rx);
 
 	mutex_lock(&sp_ctl);
-	sp_link_up(link);
 	sp_link_take(link);
 	if (link->state == SP_LINK_UP) {
+		bool asked = READ_ONCE(link->asked);
+
 		sp_link_send_queued(link);
-		if (sp_credit_due(link) || READ_ONCE(link->asked)) {
-			WRITE_ONCE(link->asked, false);
-			sp_link_send_bare(link, SP_MSG_CREDIT);
-		}
+		WRITE_ONCE(link->asked, false);
+		if ((asked || sp_credit_due(link)) &&
+		    sp_link_send_bare(link, SP_MSG_CREDIT, true) && asked)
+			WRITE_ONCE(link->asked, true);
 	}
 	mutex_unlock(&sp_ctl);
 }
@@ -623,9 +631,9 @@ static void sp_link_listen(struct sp_link *link)
 	bool there = completed != link->beaten;
 
 	if (link->iwarp) {
-		there = READ_ONCE(link->heard);
-		WRITE_ONCE(link->heard, false);
-		sp_link_send_bare(link, SP_MSG_ASK);
+		there = xchg(&link->heard, 0);
+		/* Who has no credit to ask with is owed some: that is a sign, too. */
+		sp_link_send_bare(link, SP_MSG_ASK, false);
 	} else if (READ_ONCE(link->built) == completed) {
 		there = true;
 		sp_post_beat(link);

@@ -101,7 +101,13 @@ static u32 sp_slab_chunks(const struct sp_layout *lay, u32 shift)
  */
 u64 sp_heap_bytes(u64 n, u64 size)
 {
-	return roundup_pow_of_two(max_t(u64, n * size, KMALLOC_MIN_SIZE));
+	u64 bytes = roundup_pow_of_two(max_t(u64, n * size, KMALLOC_MIN_SIZE));
+
+	/* By vmalloc(), an entry of a page table and a pointer for each page. */
+	if (bytes > PAGE_SIZE)
+		bytes += (bytes >> PAGE_SHIFT) *
+			 (sizeof(pte_t) + sizeof(struct page *));
+	return bytes;
 }
 
 /* What a mapping of so many pages takes, and the array it is made from. */
