@@ -474,33 +474,6 @@ def test_no_memory_for_the_last_to_join(trio):
         job.failed(1, 'ENOMEM', 'EHOSTDOWN')
 
 
-# Takes all but 40 MB of the memory that is available.
-FILL = r"""
-mkdir /run/fill && mount -t tmpfs -o size=100% none /run/fill
-free=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
-dd if=/dev/zero of=/run/fill/file bs=64k count=$(((free - 40000) / 64))
-"""
-
-
-def test_no_memory_where_it_was_allowed(fresh):
-    """A node that cannot make a view's memory leaves the other groups of its peers alone."""
-    used = 'cat /proc/sys/net/spindle/mem_used'
-    other = Job(fresh, messages=FOREVER, max=300)
-    other.wait_talking()
-    before = [fresh.run(i, used, check=True).stdout.strip() for i in range(3)]
-    fresh.run(1, FILL, check=True)
-    # it hears of the view when the others have their memory, and wait for it
-    fresh.link(0, 1, delay='200ms')
-    big = Job(fresh, messages=50, max=300, window=8 << 20)
-    for i in range(3):
-        big.failed(i, 'ENOMEM', *(['EHOSTDOWN'] if i == 2 else []))
-    for i in range(3):
-        fresh.run(i, f'until [ "$({used})" = {before[i]} ]; do sleep 0.1; done', check=True)
-    other.members[0].signal(signal.SIGKILL)
-    for i in (1, 2):
-        other.failed(i, 'ECONNRESET')
-
-
 def test_slow_wire(trio):
     trio.link(0, 1, delay='5ms')
     try:
