@@ -656,7 +656,8 @@ TEST(join_tells_by_a_signal)
 
 TEST(closed_while_joining)
 {
-	struct st_config c = { .members = 3, .nodes = 3 };
+	/* more than all that come and go could make complete */
+	struct st_config c = { .members = 24, .nodes = 3 };
 	struct spindle_group_join j = join_nowhere();
 	struct st_group g = { 0 };
 	int fd = bound_nonblocking(1), i;
@@ -664,7 +665,7 @@ TEST(closed_while_joining)
 	CHECK_ERR(st_join(fd, &j), EINPROGRESS);
 	CHECK_OK(close(fd));
 	/* its place becomes free, whenever it is closed */
-	st_open_but(&g, &c, 2);
+	st_open_but(&g, &c, 23);
 	j = join_of(g.name, st_addr(0));
 	for (i = 0; i < 20; i++) {
 		fd = bound_nonblocking(1);
@@ -672,11 +673,11 @@ TEST(closed_while_joining)
 		st_pause_us(i * 100);
 		CHECK_OK(close(fd));
 	}
-	for (i = 1; i < 3; i++) {
-		g.fd[i] = st_bound(i);
+	for (i = 1; i < 24; i++) {
+		g.fd[i] = st_bound(i % 3);
 		WAIT_UNTIL(!AGAIN(st_join(g.fd[i], &j), EUSERS), ST_SOON);
 	}
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 24; i++)
 		st_wait_state(g.fd[i], SPINDLE_STATE_ACTIVE);
 }
 

@@ -130,6 +130,8 @@ static void all_told(const struct st_group *g)
 	for (i = 0; i < g->n; i++) {
 		st_wait_state(g->fd[i], SPINDLE_STATE_FAILED);
 		CHECK_EQ(st_info(g->fd[i]).error, ENOMEM);
+		/* the state is there a moment before */
+		st_wait_events(g->fd[i], POLLERR);
 		CHECK_EQ(st_so_error(g->fd[i]), ENOMEM);
 		CHECK_ERR(send(g->fd[i], &byte, 1, MSG_NOSIGNAL), ENOMEM);
 		CHECK_ERR(recv(g->fd[i], &byte, 1, 0), ENOMEM);
