@@ -728,8 +728,9 @@ static int sp_compat_ioctl(struct socket *sock, unsigned int cmd,
 #endif
 
 #ifdef HAVE_SENDPAGE
-/* As newer kernels are answered by sp_sendmsg(): what splice(2) makes of a
- * stream of bytes are not messages.
+/*
+ * As sp_sendmsg() answers newer kernels: what splice(2) makes of a stream of
+ * bytes are not messages.
  */
 static ssize_t sp_sendpage(struct socket *sock, struct page *page, int offset,
 			   size_t size, int flags)
@@ -781,7 +782,7 @@ static void sp_write_space(struct sock *sk)
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
 					   EPOLLWRBAND);
 	rcu_read_unlock();
-	/* SIGIO. The barrier that sp_tx_starved() needs is skwq_has_sleeper()'s. */
+	/* SIGIO. The barrier that sp_tx_wants_signal() needs is skwq_has_sleeper()'s. */
 	sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
 }
 

@@ -191,8 +191,10 @@ struct sp_recv {
  * @id: the connection
  * @passive: the other side asked
  * @iwarp: the device speaks iWARP
- * @heard: something came from the other side since the last beat
- * @asked: the other side asks whether we are there
+ * @heard: something came from the other side since the last beat; set by the
+ *	completion handler, taken back by @beat
+ * @asked: the other side asks whether we are there; set by the completion
+ *	handler, taken back by @rx
  * @tries: ports that TCP refused before
  * @peer_incarnation: of the other node
  * @pd: protection domain of this link alone: a key is of no use elsewhere

@@ -610,7 +610,9 @@ static void sp_link_rx(struct work_struct *work)
 		bool asked = READ_ONCE(link->asked);
 
 		sp_link_send_queued(link);
-		WRITE_ONCE(link->asked, false);
+		/* What comes from here on asks again. */
+		if (asked)
+			WRITE_ONCE(link->asked, false);
 		if ((asked || sp_credit_due(link)) &&
 		    sp_link_send_bare(link, SP_MSG_CREDIT, true) && asked)
 			WRITE_ONCE(link->asked, true);
