@@ -71,7 +71,7 @@ static int sp_memory_core(struct sp_group *g)
 	const struct sp_view *v = &g->view;
 	struct sp_core *c = &g->core;
 	struct sp_order *o = &c->order;
-	u32 own[SP_MAX_MEMBERS] = {};
+	static const struct sp_point first;
 	u32 i;
 
 	o->nlanes = v->nlanes;
@@ -101,27 +101,27 @@ static int sp_memory_core(struct sp_group *g)
 	c->spin = sp_spin;
 	c->ops = &sp_engine_ops;
 
-	for (i = 0; i < v->nmembers; i++) {
-		const struct sp_member *m = &v->members[i];
-		struct sp_lane *lane;
+	/* The slots of the first view are the ranks of its senders. */
+	for (i = 0; i < v->nlanes; i++)
+		o->slot[i] = i;
+	sp_core_ranks(c, v);
+	for (i = 0; i < v->nlanes; i++) {
+		struct sp_lane *lane = &o->lanes[i];
+		struct sp_slab *slab = lane->node == g->self ?
+			g->slab : g->peers[lane->node].slab;
 
-		if (m->lane < 0)
-			continue;
-		lane = &o->lanes[m->lane];
-		lane->node = m->node;
-		lane->lane = own[m->node]++;
-		c->peers[m->node].lanes[lane->lane] = m->lane;
-		if (m->node == g->self) {
+		lane->src = (const struct sp_desc *)(slab->base +
+			    sp_layout_desc(&slab->lay, lane->lane));
+		sp_lane_init(lane, &first);
+		if (lane->node == g->self) {
 			struct sp_lane_tx *tx = &g->lanes[lane->lane];
 
 			spin_lock_init(&tx->lock);
-			tx->ring = g->slab->ring[lane->lane];
-			lane->desc = (struct sp_desc *)(g->slab->base +
-				     sp_layout_desc(&g->slab->lay, lane->lane));
+			tx->ring = slab->ring[lane->lane];
+			lane->desc = (struct sp_desc *)lane->src;
 			sp_tx_init(&tx->tx, lane->desc, o->depth,
-				   g->config.window, m->lane, v->nlanes);
+				   g->config.window, i, v->nlanes);
 			c->own[lane->lane].tx = &tx->tx;
-			c->own[lane->lane].rank = m->lane;
 		} else {
 			lane->desc = kvcalloc(o->depth, sizeof(*lane->desc),
 					      SP_GFP_VIEW);
@@ -135,10 +135,11 @@ static int sp_memory_core(struct sp_group *g)
 
 		if (i == g->self)
 			continue;
-		p->lay = slab->lay;
-		p->slab = slab->base;
-		p->row = (const struct sp_cell *)(slab->base +
-						  sp_layout_row(&slab->lay, v->id));
+		p->bank[0] = (const struct sp_cell *)(slab->base +
+						      sp_layout_row(&slab->lay, 0));
+		p->bank[1] = (const struct sp_cell *)(slab->base +
+						      sp_layout_row(&slab->lay, 1));
+		p->open = ~0ull;
 		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
 				    SP_GFP_VIEW);
 		if (!p->pushed)

@@ -30,6 +30,37 @@ void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
 }
 
 /**
+ * sp_tx_view() - a new view begins
+ * @tx: the lane's sending side; what it has sent beyond @base is sent again
+ * @base: the lane's first turn in the view
+ * @start: the view's first turn in the order
+ * @rank: rank of the lane among the senders
+ * @senders: number of senders
+ */
+void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders)
+{
+	tx->base = base;
+	tx->start = start;
+	tx->rank = rank;
+	tx->senders = senders;
+}
+
+/**
+ * sp_tx_seq() - place of an own turn in the order
+ * @tx: the lane's sending side
+ * @index: the turn
+ *
+ * Return: its sequence number; of a turn of an earlier view, the last one
+ * before this view.
+ */
+s64 sp_tx_seq(const struct sp_tx *tx, u64 index)
+{
+	if (index < tx->base)
+		return tx->start - 1;
+	return tx->start + sp_seq(index - tx->base, tx->senders, tx->rank);
+}
+
+/**
  * sp_tx_space() - look for room for one message
  * @tx: the lane's sending side
  * @len: length of the message
@@ -121,7 +152,7 @@ bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed)
 		const struct sp_desc *d = &tx->desc[tx->freed & (tx->depth - 1)];
 
 		index = sp_extend32(tx->now.round, d->index);
-		if (sp_seq(index, tx->senders, tx->rank) > consumed)
+		if (sp_tx_seq(tx, index) > consumed)
 			break;
 		tx->head += sp_units(d->len);
 		tx->freed++;
@@ -237,48 +268,83 @@ u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to)
 }
 
 /**
- * sp_order_init() - begin a view
+ * sp_lane_init() - a lane begins here
+ * @lane: the lane; the caller has set @node, @lane, @member, @src and @desc
+ * @at: the point from which on it is received; its first turn in the view
+ */
+void sp_lane_init(struct sp_lane *lane, const struct sp_point *at)
+{
+	lane->base = at->round;
+	lane->now = *at;
+	lane->freed = at->count;
+	lane->head = at->tail;
+	lane->taken = at->count;
+	lane->told_freed = at->count;
+	lane->told_head = at->tail;
+	lane->held = 0;
+	lane->fin = false;
+}
+
+/**
+ * sp_lane_point() - the point at which a lane enters the view
+ * @lane: the lane; nothing was delivered in the view yet
+ * @depth: its descriptors
+ * @at: the point
+ */
+void sp_lane_point(const struct sp_lane *lane, u32 depth, struct sp_point *at)
+{
+	const struct sp_desc *d = &lane->desc[lane->taken & (depth - 1)];
+	u64 tail = lane->now.tail;
+
+	if (lane->taken != lane->now.count)
+		tail -= (u32)tail - d->pos;
+	at->round = lane->base;
+	at->count = lane->taken;
+	at->tail = tail;
+	at->pad = 0;
+}
+
+/**
+ * sp_order_init() - begin the first view that this node is in
  * @o: the order; the caller has set the pointers, the sizes, @o->self,
- *	@o->epoch and each lane's node, lane and desc
+ *	@o->epoch, @o->start and @o->slot, and begun each lane; it sets @fin of
+ *	those whose last message was delivered before
  */
 void sp_order_init(struct sp_order *o)
 {
 	u32 i;
 
-	for (i = 0; i < o->nlanes; i++) {
-		struct sp_lane *lane = &o->lanes[i];
-
-		memset(&lane->now, 0, sizeof(lane->now));
-		lane->freed = 0;
-		lane->head = 0;
-		lane->taken = 0;
-		lane->told_freed = 0;
-		lane->told_head = 0;
-	}
 	for (i = 0; i < o->nnodes; i++) {
-		o->nodes[i].received = -1;
-		o->nodes[i].consumed = -1;
+		o->nodes[i].received = o->start - 1;
+		/* Readers of other nodes may be behind the place where this node came. */
+		o->nodes[i].consumed = i == o->self ? o->start - 1 : -1;
 	}
-	o->delivered = -1;
+	o->slack = 0;
+	o->delivered = o->start - 1;
 	o->published = 0;
 	o->released = 0;
 	o->fins = 0;
+	for (i = 0; i < o->nlanes; i++)
+		o->fins += sp_order_lane(o, i)->fin;
 	o->messages = 0;
 	o->bytes = 0;
 	o->nulls = 0;
 }
 
 /*
- * No lane can be further than this. A round above the last consumed one holds
- * at least one message (nobody promises a null beyond somebody's message), a
- * message beyond what this node consumed keeps its descriptor, and a lane has
- * only so many of these.
+ * No lane can be further than this, counted from its first turn in the view. A
+ * round above the last consumed one holds at least one message (nobody
+ * promises a null beyond somebody's message), a message beyond what this node
+ * consumed keeps its descriptor, and a lane has only so many of these. On top
+ * come rounds that were promised in an earlier view and lie beyond its trim.
  */
 static u64 sp_round_limit(const struct sp_order *o)
 {
-	u64 base = (u64)(sp_order_consumed(o) + 1) / o->nlanes;
+	s64 consumed = max(sp_order_consumed(o), o->start - 1);
+	u64 base = o->nlanes ?
+		(u64)(consumed + 1 - o->start) / o->nlanes : 0;
 
-	return base + (u64)o->nlanes * o->depth + 2;
+	return base + (u64)o->nlanes * o->depth + 2 + o->slack;
 }
 
 /**
@@ -289,7 +355,7 @@ static u64 sp_round_limit(const struct sp_order *o)
  */
 void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
 {
-	o->lanes[rank].now = *now;
+	sp_order_lane(o, rank)->now = *now;
 }
 
 /**
@@ -297,7 +363,6 @@ void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
  * @o: the order
  * @rank: rank of the lane
  * @word: its progress word, from a cell that held together
- * @ring: the lane's descriptors in the replica, which the peer writes
  * @max: most messages to take: U32_MAX for all. Those left are new again
  *
  * Reads each new descriptor once, into private memory, and believes none: a
@@ -305,19 +370,23 @@ void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now)
  *
  * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
  */
-int sp_order_take(struct sp_order *o, u32 rank, u64 word,
-		  const struct sp_desc *ring, u32 max)
+int sp_order_take(struct sp_order *o, u32 rank, u64 word, u32 max)
 {
-	struct sp_lane *lane = &o->lanes[rank];
+	struct sp_lane *lane = sp_order_lane(o, rank);
 	u64 round = sp_extend32(lane->now.round, sp_progress_round(word));
 	u64 count = sp_extend32(lane->now.count, sp_progress_count(word));
 	struct sp_point now = lane->now;
 	u64 next_index;
 	bool all;
 
-	if (round == now.round && count == now.count)
+	/*
+	 * A peer whose connection was lost does not know all that has landed. It
+	 * writes that once more, and its progress word comes to where it was.
+	 */
+	if (round <= now.round && count <= now.count &&
+	    now.count - count <= o->depth)
 		return 0;
-	if (round < now.round || round > sp_round_limit(o) ||
+	if (round < now.round || round - lane->base > sp_round_limit(o) ||
 	    count < now.count || count - lane->freed > o->depth ||
 	    count - now.count > round - now.round)
 		return -EPROTO;
@@ -327,7 +396,7 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word,
 		count = now.count + max;
 	next_index = now.round;
 	for (; now.count < count; now.count++) {
-		const struct sp_desc *src = &ring[now.count & (o->depth - 1)];
+		const struct sp_desc *src = &lane->src[now.count & (o->depth - 1)];
 		struct sp_desc *d = &lane->desc[now.count & (o->depth - 1)];
 		u64 index;
 
@@ -368,7 +437,7 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 	/* Nothing is delivered anywhere before this node has received it. */
 	if (received < seen->received || consumed < seen->consumed ||
 	    consumed > o->nodes[o->self].received ||
-	    received >= sp_seq(sp_round_limit(o), o->nlanes, 0))
+	    received - o->start >= sp_seq(sp_round_limit(o), o->nlanes, 0))
 		return -EPROTO;
 	seen->received = received;
 	seen->consumed = consumed;
@@ -394,13 +463,14 @@ u64 sp_order_null_target(const struct sp_order *o, u32 rank)
 	u32 j;
 
 	for (j = 0; j < o->nlanes; j++) {
-		u64 n = o->lanes[j].now.round;
+		const struct sp_lane *lane = sp_order_lane(o, j);
+		u64 n = lane->now.round - lane->base;
 
 		if (j == rank || !n)
 			continue;
 		target = max(target, rank < j ? n : n - 1);
 	}
-	return target;
+	return sp_order_lane(o, rank)->base + target;
 }
 
 /**
@@ -414,22 +484,66 @@ u64 sp_order_null_target(const struct sp_order *o, u32 rank)
  */
 bool sp_order_advance(struct sp_order *o)
 {
-	u64 least = o->lanes[0].now.round;
+	u64 least = ~0ull;
 	u32 first = 0;
 	s64 received;
 	u32 i;
 
-	for (i = 1; i < o->nlanes; i++) {
-		if (o->lanes[i].now.round < least) {
-			least = o->lanes[i].now.round;
+	if (!o->nlanes)
+		return false;
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+
+		if (lane->now.round - lane->base < least) {
+			least = lane->now.round - lane->base;
 			first = i;
 		}
 	}
-	received = sp_seq(least, o->nlanes, first) - 1;
+	received = o->start + sp_seq(least, o->nlanes, first) - 1;
 	if (received == o->nodes[o->self].received)
 		return false;
 	o->nodes[o->self].received = received;
 	return true;
+}
+
+static void sp_order_put(struct sp_order *o, u32 rank, u64 index, s64 seq)
+{
+	struct sp_lane *lane = sp_order_lane(o, rank);
+	const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
+	struct sp_log *log;
+
+	if (lane->taken == lane->now.count || d->index != (u32)index) {
+		o->nulls++;
+		return;
+	}
+	log = &o->log[o->published & (o->log_size - 1)];
+	log->seq = seq;
+	log->lane = o->slot[rank];
+	log->pos = d->pos & (o->units - 1);
+	log->len = d->len;
+	log->flags = d->flags;
+	o->bytes += d->len;
+	lane->taken++;
+	lane->held++;
+	o->published++;
+	if (!(d->flags & SP_DESC_FIN)) {
+		o->messages++;
+		return;
+	}
+	lane->fin = true;
+	o->fins++;
+}
+
+/**
+ * sp_order_publish() - publish one turn, if it holds a message
+ * @o: the order; its log has room
+ * @rank: rank of the lane whose turn it is
+ * @index: the lane's round
+ * @seq: the turn's place in the order
+ */
+void sp_order_publish(struct sp_order *o, u32 rank, u64 index, s64 seq)
+{
+	sp_order_put(o, rank, index, seq);
 }
 
 /**
@@ -437,58 +551,60 @@ bool sp_order_advance(struct sp_order *o)
  * @o: the order
  * @max: most entries to publish: U32_MAX for all. Those left are found again
  *
- * A turn is deliverable when every node has received it. The log has room: a
- * message stays in it only as long as it holds its descriptor.
+ * A turn is deliverable when every node has received it, and the log has room.
  *
  * Return: how many entries were added to the log.
  */
 u32 sp_order_deliver(struct sp_order *o, u32 max)
 {
-	s64 stable = o->nodes[0].received;
+	s64 upto = o->nodes[0].received;
 	u64 before = o->published;
 	u32 rank;
-	u64 index;
+	u64 turn;
 	s64 seq;
 	u32 i;
 
 	for (i = 1; i < o->nnodes; i++)
-		stable = min(stable, o->nodes[i].received);
-	if (stable <= o->delivered)
+		upto = min(upto, o->nodes[i].received);
+	if (upto <= o->delivered || !o->nlanes)
 		return 0;
 
+	max = min_t(u64, max, o->log_size - (o->published - o->released));
 	seq = o->delivered + 1;
-	index = (u64)seq / o->nlanes;
-	rank = (u64)seq % o->nlanes;
-	for (; seq <= stable && o->published - before < max; seq++) {
-		struct sp_lane *lane = &o->lanes[rank];
-		const struct sp_desc *d = &lane->desc[lane->taken & (o->depth - 1)];
-
-		if (lane->taken < lane->now.count && d->index == (u32)index) {
-			struct sp_log *log;
-
-			log = &o->log[o->published & (o->log_size - 1)];
-			log->seq = seq;
-			log->lane = rank;
-			log->pos = d->pos & (o->units - 1);
-			log->len = d->len;
-			log->flags = d->flags;
-			o->bytes += d->len;
-			lane->taken++;
-			o->published++;
-			if (d->flags & SP_DESC_FIN)
-				o->fins++;
-			else
-				o->messages++;
-		} else {
-			o->nulls++;
-		}
+	turn = (u64)(seq - o->start) / o->nlanes;
+	rank = (u64)(seq - o->start) % o->nlanes;
+	for (; seq <= upto && o->published - before < max; seq++) {
+		sp_order_put(o, rank, sp_order_lane(o, rank)->base + turn, seq);
 		if (++rank == o->nlanes) {
 			rank = 0;
-			index++;
+			turn++;
 		}
 	}
 	o->delivered = seq - 1;
 	return o->published - before;
+}
+
+/**
+ * sp_order_event() - put an event into the stream, behind all that was published
+ * @o: the order
+ * @what: what it is
+ * @number: which one
+ *
+ * Return: 0, or -ENOBUFS when the log has no room.
+ */
+int sp_order_event(struct sp_order *o, u32 what, u32 number)
+{
+	struct sp_log *log = &o->log[o->published & (o->log_size - 1)];
+
+	if (o->published - o->released == o->log_size)
+		return -ENOBUFS;
+	log->seq = o->delivered;
+	log->lane = what;
+	log->pos = number;
+	log->len = 0;
+	log->flags = SP_LOG_EVENT;
+	o->published++;
+	return 0;
 }
 
 /**
@@ -505,10 +621,14 @@ bool sp_order_release(struct sp_order *o, u64 upto)
 
 	for (; o->released < upto; o->released++) {
 		const struct sp_log *log = &o->log[o->released & (o->log_size - 1)];
-		struct sp_lane *lane = &o->lanes[log->lane];
+		struct sp_lane *lane;
 
+		if (log->flags & SP_LOG_EVENT)
+			continue;
+		lane = &o->lanes[log->lane];
 		lane->head += sp_units(log->len);
 		lane->freed++;
+		lane->held--;
 	}
 	o->nodes[o->self].consumed = sp_order_consumed(o);
 	return o->released != was;
@@ -522,9 +642,12 @@ bool sp_order_release(struct sp_order *o, u64 upto)
  */
 s64 sp_order_consumed(const struct sp_order *o)
 {
+	const struct sp_log *log = &o->log[o->released & (o->log_size - 1)];
+
 	if (o->released == o->published)
 		return o->delivered;
-	return o->log[o->released & (o->log_size - 1)].seq - 1;
+	/* An event takes no turn: it follows the one it names. */
+	return log->flags & SP_LOG_EVENT ? log->seq : log->seq - 1;
 }
 
 /**
@@ -537,8 +660,11 @@ bool sp_order_quiet(const struct sp_order *o)
 {
 	u32 i;
 
-	for (i = 0; i < o->nlanes; i++)
-		if (o->lanes[i].taken != o->lanes[i].now.count)
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+
+		if (lane->taken != lane->now.count)
 			return false;
+	}
 	return true;
 }

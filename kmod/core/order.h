@@ -12,6 +12,7 @@
 
 #include "seq.h"
 #include "sst.h"
+#include "view.h"
 
 /**
  * struct sp_point - how far a lane has come
@@ -35,6 +36,8 @@ struct sp_point {
  * @desc: ring of descriptors, in the own slab, where no program can write
  * @depth: its length, a power of two
  * @units: units of the lane's ring, a power of two
+ * @base: the lane's first turn in the view
+ * @start: the view's first turn in the order
  * @rank: rank of the lane among the senders
  * @senders: number of senders
  * @messages: messages sent, without SP_DESC_FIN
@@ -48,6 +51,8 @@ struct sp_tx {
 	struct sp_desc *desc;
 	u32 depth;
 	u32 units;
+	u64 base;
+	s64 start;
 	u32 rank;
 	u32 senders;
 	u64 messages;
@@ -68,26 +73,36 @@ struct sp_run {
 
 /**
  * struct sp_lane - the receiving side of a lane
- * @node: node that owns it
+ * @node: node that owns it, by rank in the view
  * @lane: its number among that node's lanes
+ * @member: rank of the member that sends here
+ * @base: its first turn in the view
  * @now: how far it has come, as received
+ * @taken: descriptors delivered
+ * @desc: private ring of checked descriptors; an own lane's are its own
+ * @src: its descriptors in the replica, which its owner writes
  * @freed: descriptors whose messages all local readers have consumed
  * @head: units of ring likewise
- * @taken: descriptors delivered
+ * @held: messages of it in the log that a local reader still needs
  * @told_freed: @freed when peers were last pressed to be told of it
  * @told_head: @head likewise
- * @desc: private ring of checked descriptors; an own lane's are its own
+ * @fin: its last message was delivered
  */
 struct sp_lane {
 	u32 node;
 	u32 lane;
+	u32 member;
+	u64 base;
 	struct sp_point now;
+	u64 taken;
+	struct sp_desc *desc;
+	const struct sp_desc *src;
 	u64 freed;
 	u64 head;
-	u64 taken;
+	u64 held;
 	u64 told_freed;
 	u64 told_head;
-	struct sp_desc *desc;
+	bool fin;
 };
 
 /**
@@ -100,13 +115,19 @@ struct sp_node_seen {
 	s64 consumed;
 };
 
+/* A group's lanes on a node: those of the view and those still read from. */
+#define SP_MAX_SLOTS		256U
+
+#define SP_LOG_EVENT		(1U << 1)	/* no message: see sp_order_event() */
+
 /**
- * struct sp_log - a delivered message
+ * struct sp_log - a delivered message, or an event
  * @seq: its place in the order
- * @lane: sender's rank among the senders
- * @pos: where it starts in that lane's ring, in units, reduced
+ * @lane: slot of the sender's lane on this node; of an event: what it is
+ * @pos: where it starts in that lane's ring, in units, reduced; of an event: its
+ *	number, low half
  * @len: bytes
- * @flags: SP_DESC_*
+ * @flags: SP_DESC_*, SP_LOG_EVENT
  */
 struct sp_log {
 	s64 seq;
@@ -118,27 +139,33 @@ struct sp_log {
 
 /**
  * struct sp_order - order of one group on one node
- * @lanes: the senders, by rank
+ * @lanes: lanes, by slot; SP_MAX_SLOTS of them if views follow each other
+ * @slot: slot of each sender, by rank
  * @nodes: the nodes, by rank
  * @log: ring of delivered messages that a local reader still needs
- * @nlanes: number of senders, at least 1
+ * @nlanes: number of senders
  * @nnodes: number of nodes
  * @self: this node
  * @depth: descriptors of a lane, a power of two
  * @units: units of a lane's ring, a power of two
  * @max_len: largest message, bytes
- * @log_size: length of @log: a power of two, at least @nlanes * @depth
+ * @log_size: length of @log: a power of two; more than the lanes of the view and
+ *	those that are still read from can fill together, else the end of a view
+ *	may find no room
  * @epoch: the view's epoch
+ * @start: the view's first turn in the order
+ * @slack: turns that lanes may be ahead on top: what was left of the last view
  * @delivered: every turn up to it was delivered here
  * @published: messages put into @log so far
  * @released: messages of it that all local readers have consumed
- * @fins: lanes whose last message was delivered
+ * @fins: lanes of the view whose last message was delivered
  * @messages: messages delivered, without SP_DESC_FIN ones
  * @bytes: bytes in them
  * @nulls: turns delivered without a message
  */
 struct sp_order {
 	struct sp_lane *lanes;
+	u16 slot[SP_MAX_MEMBERS];
 	struct sp_node_seen *nodes;
 	struct sp_log *log;
 	u32 nlanes;
@@ -149,6 +176,8 @@ struct sp_order {
 	u32 max_len;
 	u32 log_size;
 	u64 epoch;
+	s64 start;
+	u64 slack;
 	s64 delivered;
 	u64 published;
 	u64 released;
@@ -164,6 +193,8 @@ void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
 int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off);
 void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
 u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
+void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders);
+s64 sp_tx_seq(const struct sp_tx *tx, u64 index);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
 u64 sp_tx_unfreed(const struct sp_tx *tx);
 void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,
@@ -173,14 +204,23 @@ bool sp_tx_run(const struct sp_point *from, const struct sp_point *to,
 u64 sp_messages(const struct sp_desc *ring, u32 depth, u64 from, u64 to);
 
 /* The engine's side. */
+static inline struct sp_lane *sp_order_lane(const struct sp_order *o, u32 rank)
+{
+	return &o->lanes[o->slot[rank]];
+}
+
+void sp_lane_init(struct sp_lane *lane, const struct sp_point *at);
+void sp_lane_point(const struct sp_lane *lane, u32 depth, struct sp_point *at);
 void sp_order_init(struct sp_order *o);
 void sp_order_own(struct sp_order *o, u32 rank, const struct sp_point *now);
-int sp_order_take(struct sp_order *o, u32 rank, u64 word,
-		  const struct sp_desc *ring, u32 max);
+int sp_order_take(struct sp_order *o, u32 rank, u64 word, u32 max);
 int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed);
 u64 sp_order_null_target(const struct sp_order *o, u32 rank);
 bool sp_order_advance(struct sp_order *o);
+void sp_order_publish(struct sp_order *o, u32 rank, u64 index, s64 seq);
 u32 sp_order_deliver(struct sp_order *o, u32 max);
+int sp_order_trim(struct sp_order *o, const u64 *trim);	/* trim.c */
+int sp_order_event(struct sp_order *o, u32 what, u32 number);
 bool sp_order_release(struct sp_order *o, u64 upto);
 s64 sp_order_consumed(const struct sp_order *o);
 bool sp_order_quiet(const struct sp_order *o);

@@ -11,34 +11,34 @@
 #include "pass.h"
 
 /**
- * sp_core_init() - begin a view
+ * sp_core_init() - begin the first view that this node is in
  * @c: the group; the caller has set all pointers, sizes, @c->view, @c->polled,
  *	@c->spin, @c->opt and the shell, filled in @c->order as
- *	sp_order_init() wants it, set each @c->peers[].polled and zeroed each
- *	@c->peers[].pushed
+ *	sp_order_init() wants it, set each @c->peers[].polled, .bank and .open,
+ *	and each @c->peers[].pushed to where its lane begins
  */
 void sp_core_init(struct sp_core *c)
 {
 	u32 i;
 
 	sp_order_init(&c->order);
+	/* A node that comes later finds what was left of the views before. */
+	if (c->view > 1)
+		c->order.slack = (u64)SP_MAX_MEMBERS * c->order.depth;
 	for (i = 0; i < c->nown; i++) {
+		if (!c->own[i].tx)
+			continue;
 		c->own[i].now = c->own[i].tx->now;
 		c->own[i].pushed = c->own[i].now.count;
 	}
 	for (i = 0; i < c->order.nnodes; i++) {
 		struct sp_peer *p = &c->peers[i];
 
-		p->received = -1;
-		p->consumed = -1;
-		p->sleep = 0;
-		p->ticket = 0;
-		p->mark = 0;
-		p->landed = 0;
-		p->check = 0;
-		p->recheck = 0;
-		p->woken = 0;
+		p->row = p->bank[c->view & 1];
+		sp_peer_reset(p, c->order.start);
+		p->consumed = c->order.start - 1;
 		p->behind = false;
+		p->cut = false;
 		p->gone = i == c->order.self;
 	}
 	c->push = max(c->order.units / SP_PUSH_PART,
@@ -48,7 +48,9 @@ void sp_core_init(struct sp_core *c)
 	c->idle = 0;
 	c->unposted = false;
 	c->waits = false;
-	c->consumed_due = -1;
+	c->wedged = false;
+	c->hold = false;
+	c->consumed_due = c->order.start - 1;
 	c->faulty = 0;
 	c->nulls_sent = 0;
 	memset(c->batches, 0, sizeof(c->batches));
@@ -72,6 +74,8 @@ static int sp_pass_own(struct sp_core *c)
 		struct sp_own *own = &c->own[i];
 		u64 was = own->now.round;
 
+		if (!own->tx)
+			continue;
 		c->ops->lane_lock(c, i);
 		own->now = own->tx->now;
 		c->ops->lane_unlock(c, i);
@@ -100,17 +104,17 @@ static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 	int ret;
 	u32 i;
 
-	for (i = 0; i < p->lay.lanes; i++) {
-		const struct sp_lane *lane = &c->order.lanes[p->lanes[i]];
-		u64 was = lane->now.count;
-		const struct sp_desc *ring;
+	for (i = 0; i < p->nlanes; i++) {
+		const struct sp_lane *lane;
+		u64 was;
 
-		if (!sp_cell_get(&p->row[SP_CELL_LANES + i], c->order.epoch,
+		if (p->lanes[i] < 0 ||
+		    !sp_cell_get(&p->row[SP_CELL_LANES + i], c->order.epoch,
 				 &word))
 			continue;
-		ring = (const struct sp_desc *)(p->slab +
-						sp_layout_desc(&p->lay, i));
-		ret = sp_order_take(&c->order, p->lanes[i], word, ring,
+		lane = sp_order_lane(&c->order, p->lanes[i]);
+		was = lane->now.count;
+		ret = sp_order_take(&c->order, p->lanes[i], word,
 				    sp_pass_most(c, SP_OPT_RECEIVE));
 		if (ret < 0)
 			return ret;
@@ -146,8 +150,11 @@ static int sp_pass_nulls(struct sp_core *c)
 		return 0;
 	for (i = 0; i < c->nown; i++) {
 		struct sp_own *own = &c->own[i];
-		u64 target = sp_order_null_target(&c->order, own->rank);
+		u64 target;
 
+		if (!own->tx)
+			continue;
+		target = sp_order_null_target(&c->order, own->rank);
 		if (target <= own->now.round)
 			continue;
 		c->ops->lane_lock(c, i);
@@ -167,16 +174,20 @@ static int sp_pass_free(struct sp_core *c)
 	int did = 0;
 	u32 i, n;
 
+	if (c->hold)
+		return 0;
 	for (n = 1; n < c->order.nnodes; n++)
 		consumed = min(consumed, c->order.nodes[n].consumed);
 
 	for (i = 0; i < c->nown; i++) {
 		u64 completed = c->own[i].now.count;
 
+		if (!c->own[i].tx)
+			continue;
 		for (n = 0; n < c->order.nnodes; n++)
 			if (!c->peers[n].gone)
 				completed = min(completed,
-						c->peers[n].pushed[i].done);
+						c->peers[n].pushed[i].done.count);
 		c->ops->lane_lock(c, i);
 		if (sp_tx_free(c->own[i].tx, consumed, completed))
 			did = SP_DID_FREE;
@@ -192,10 +203,8 @@ static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 	u32 i;
 
 	if (p->mark && landed >= p->mark) {
-		for (i = 0; i < c->nown; i++) {
+		for (i = 0; i < c->nown; i++)
 			p->pushed[i].done = p->pushed[i].mark;
-			p->pushed[i].done_tail = p->pushed[i].mark_tail;
-		}
 		p->mark = 0;
 	}
 	if (p->mark || p->behind)
@@ -203,12 +212,9 @@ static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 	for (i = 0; i < c->nown; i++) {
 		struct sp_pushed *pushed = &p->pushed[i];
 
-		pushed->mark = pushed->to.count;
-		pushed->mark_tail = pushed->to.tail;
-		if (p->ticket <= landed) {
+		pushed->mark = pushed->to;
+		if (p->ticket <= landed)
 			pushed->done = pushed->mark;
-			pushed->done_tail = pushed->mark_tail;
-		}
 	}
 	if (p->ticket > landed)
 		p->mark = p->ticket;
@@ -227,7 +233,10 @@ static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
 	sp_cell_set(&cells[SP_CELL_SLEEP], c->doze.epoch, epoch);
 	for (i = SP_CELL_SLEEP + 1; i < SP_CELL_LANES; i++)
 		sp_cell_set(&cells[i], 0, epoch);
-	/* A guard covers only what was posted before it on the same QP. */
+	/*
+	 * A guard covers only what was posted before it on the same QP. Where
+	 * there is no lane, nobody looks.
+	 */
 	for (i = 0; i < c->nown; i++)
 		sp_cell_set(&cells[SP_CELL_LANES + i],
 			    sp_progress(p->pushed[i].to.round,
@@ -235,16 +244,31 @@ static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
 }
 
 /* Without SP_OPT_UNLOCK an own lane's lock is held to post, one at a time. */
+static bool sp_pass_holds(const struct sp_core *c, u32 own)
+{
+	return !(c->on & SP_OPT_UNLOCK) && own < c->nown && c->own[own].tx;
+}
+
 static void sp_pass_hold(struct sp_core *c, u32 own)
 {
-	if (!(c->on & SP_OPT_UNLOCK) && c->nown)
+	if (sp_pass_holds(c, own))
 		c->ops->lane_lock(c, own);
 }
 
 static void sp_pass_unhold(struct sp_core *c, u32 own)
 {
-	if (!(c->on & SP_OPT_UNLOCK) && c->nown)
+	if (sp_pass_holds(c, own))
 		c->ops->lane_unlock(c, own);
+}
+
+/* The first own lane there is. */
+static u32 sp_pass_first(const struct sp_core *c)
+{
+	u32 i = 0;
+
+	while (i < c->nown && !c->own[i].tx)
+		i++;
+	return i;
 }
 
 /* Post what is new of own lane @own up to a point. */
@@ -323,7 +347,7 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 /* How many units of a lane may be posted to a peer now. */
 static u64 sp_pass_room(const struct sp_core *c, const struct sp_pushed *pushed)
 {
-	u64 flight = pushed->to.tail - pushed->done_tail;
+	u64 flight = pushed->to.tail - pushed->done.tail;
 
 	if (!(c->on & SP_OPT_SEND))
 		return c->order.units;
@@ -348,11 +372,13 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 	u32 nown = tell ? 0 : c->nown;
 	bool news, flag;
 	struct sp_run run;
-	u32 last = 0;
+	u32 last = sp_pass_first(c);
 	int did = 0;
 	int ret;
 	u32 i;
 
+	if (p->cut)
+		return 0;
 	news = tell || p->behind || self->received != p->received ||
 	       p->consumed < c->consumed_due ||
 	       ((c->idle > 1 || c->doze.state != SP_AWAKE) &&
@@ -362,6 +388,8 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 		struct sp_pushed *pushed = &p->pushed[i];
 		struct sp_point to = own->now;
 
+		if (!own->tx || !(p->open >> i & 1))
+			continue;
 		if (!(c->on & SP_OPT_SEND)) {
 			if (p->behind) {
 				ret = sp_pass_row(c, node, last, true);
@@ -449,9 +477,12 @@ static bool sp_pass_waits(const struct sp_core *c)
 
 	if (c->unposted)
 		return false;
-	for (n = 0; n < c->order.nnodes; n++)
-		if (!c->peers[n].gone && c->peers[n].landed < c->peers[n].ticket)
+	for (n = 0; n < c->order.nnodes; n++) {
+		const struct sp_peer *p = &c->peers[n];
+
+		if (!p->gone && !p->cut && p->landed < p->ticket)
 			return true;
+	}
 	return false;
 }
 
@@ -525,7 +556,7 @@ static void sp_pass_pressure(struct sp_core *c)
 	u32 i;
 
 	for (i = 0; i < o->nlanes; i++) {
-		struct sp_lane *lane = &o->lanes[i];
+		struct sp_lane *lane = sp_order_lane(o, i);
 
 		if (lane->head - lane->told_head < o->units / 4 &&
 		    lane->freed - lane->told_freed < o->depth / 4)
@@ -534,6 +565,64 @@ static void sp_pass_pressure(struct sp_core *c)
 		lane->told_freed = lane->freed;
 		c->consumed_due = o->nodes[o->self].consumed;
 	}
+}
+
+/* Everything that has come of one peer. */
+static int sp_pass_hear(struct sp_core *c, u32 node, bool *landed, u64 *received)
+{
+	struct sp_peer *p = &c->peers[node];
+	int did = 0;
+	int ret;
+
+	c->faulty = node;
+	if (!p->cut) {
+		/* Before the look: what landed after it is not covered. */
+		p->landed = c->ops->landed(c, node);
+		sp_pass_landed(c, p);
+		ret = sp_pass_wake(c, node);
+		if (ret < 0)
+			return ret;
+		did = ret;
+		if (p->landed < p->ticket || p->check ||
+		    (c->polled && p->sleep != c->doze.epoch))
+			*landed = false;
+	}
+	ret = sp_pass_peer(c, node, received);
+	return ret < 0 ? ret : did | ret;
+}
+
+/**
+ * sp_pass_look() - take all that has come, and no more than that
+ * @c: the group
+ *
+ * Return: as sp_pass().
+ */
+int sp_pass_look(struct sp_core *c)
+{
+	u64 received = 0;
+	int did = 0;
+	int ret;
+	u32 n;
+
+	c->on = SP_OPT_ALL;
+	did |= sp_pass_own(c);
+	for (n = 0; n < c->order.nnodes; n++) {
+		if (c->peers[n].gone)
+			continue;
+		c->faulty = n;
+		ret = sp_pass_peer(c, n, &received);
+		if (ret < 0)
+			return ret;
+		did |= ret;
+	}
+	sp_batch_add(&c->batches[SP_STAGE_RECEIVE], received);
+	return did;
+}
+
+/* The view comes to its end: only what readers do is noted. */
+static int sp_pass_wedged(struct sp_core *c, u64 released)
+{
+	return sp_order_release(&c->order, released) ? SP_DID_NEWS : 0;
 }
 
 /**
@@ -556,27 +645,18 @@ int sp_pass(struct sp_core *c, u64 released)
 	int ret;
 	u32 n;
 
+	if (c->wedged)
+		return sp_pass_wedged(c, released);
 	c->on = READ_ONCE(c->opt);
 	c->unposted = false;
 	did |= sp_pass_own(c);
 	for (n = 0; n < o->nnodes; n++) {
-		struct sp_peer *p = &c->peers[n];
-
-		if (p->gone)
+		if (c->peers[n].gone)
 			continue;
-		c->faulty = n;
-		/* Before the look: what landed after it is not covered. */
-		p->landed = c->ops->landed(c, n);
-		sp_pass_landed(c, p);
-		ret = sp_pass_wake(c, n);
-		if (ret >= 0)
-			ret = sp_pass_peer(c, n, &received);
+		ret = sp_pass_hear(c, n, &all_landed, &received);
 		if (ret < 0)
 			return ret;
 		did |= ret;
-		if (p->landed < p->ticket || p->check ||
-		    (c->polled && p->sleep != c->doze.epoch))
-			all_landed = false;
 	}
 	sp_batch_add(&c->batches[SP_STAGE_RECEIVE], received);
 	did |= sp_pass_nulls(c);

@@ -88,7 +88,7 @@ struct sp_shell_ops {
 
 /**
  * struct sp_own - an own lane, as the engine sees it
- * @tx: its sending side: under the lane's lock
+ * @tx: its sending side: under the lane's lock; NULL: no lane has this number
  * @rank: its rank among the senders
  * @now: copy of @tx->now, taken under the lock in this pass
  * @pushed: descriptors that were pushed to some peer
@@ -103,26 +103,24 @@ struct sp_own {
 /**
  * struct sp_pushed - how far an own lane was pushed to one peer
  * @to: posted up to here
- * @mark: descriptors posted when @sp_peer.mark was taken
- * @mark_tail: units of ring likewise
- * @done: descriptors whose writes have landed
- * @done_tail: units of ring likewise
+ * @mark: what was posted when @sp_peer.mark was taken
+ * @done: what has landed
  */
 struct sp_pushed {
 	struct sp_point to;
-	u64 mark;
-	u64 mark_tail;
-	u64 done;
-	u64 done_tail;
+	struct sp_point mark;
+	struct sp_point done;
 };
 
 /**
  * struct sp_peer - another node of the group, as the engine sees it
- * @row: its row in the replica: the peer writes, the engine polls
- * @slab: its slab in the replica
- * @lay: layout of that
- * @lanes: rank among the senders of each of its lanes
- * @pushed: a &struct sp_pushed for each own lane
+ * @bank: its rows in the replica, by parity of the view: the peer writes, the
+ *	engine polls
+ * @row: the one of the view
+ * @nlanes: one more than the highest number of a lane of it
+ * @lanes: rank among the senders of each of its lanes, -1: none has this number
+ * @pushed: a &struct sp_pushed for each number that an own lane can have
+ * @open: own lanes, by number, that may be pushed to it
  * @received: received_num in the last row posted
  * @consumed: consumed in the last row posted
  * @sleep: sleep epoch in the last row posted
@@ -134,14 +132,16 @@ struct sp_pushed {
  * @woken: epoch of the peer's flag that it was woken for
  * @polled: the peer polls for our row, so its flag says whether it sleeps
  * @behind: @pushed is ahead of the last row posted
+ * @cut: nothing can be posted to it for now, and nothing of it is sure to come
  * @gone: nothing is posted to it and nothing read from it any more
  */
 struct sp_peer {
+	const struct sp_cell *bank[2];
 	const struct sp_cell *row;
-	const u8 *slab;
-	struct sp_layout lay;
-	u32 lanes[SP_MAX_NODE_LANES];
+	u32 nlanes;
+	s16 lanes[SP_MAX_NODE_LANES];
 	struct sp_pushed *pushed;
+	u64 open;
 	s64 received;
 	s64 consumed;
 	u64 sleep;
@@ -153,16 +153,21 @@ struct sp_peer {
 	u64 woken;
 	bool polled;
 	bool behind;
+	bool cut;
 	bool gone;
 };
 
 /**
  * struct sp_core - one group on one node
  * @order: its total order
- * @own: the own lanes
- * @nown: how many
+ * @own: the own lanes, by their numbers
+ * @nown: one more than the highest number of one
  * @peers: by node rank; the entry of the own node is unused
  * @view: number of the view
+ * @wedged: the view comes to its end: nothing more of it is taken, sent or
+ *	delivered before it is known what of it counts (change.c)
+ * @hold: nothing of the own lanes is freed: requests to a node that is in the
+ *	view no more may still be sent again
  * @doze: how awake the engine is to the group
  * @polled: this node polls for its peers' rows (design: "two doorbells");
  *	otherwise the arrival of each row is an event, and no flag is needed to
@@ -186,6 +191,8 @@ struct sp_core {
 	u32 nown;
 	struct sp_peer *peers;
 	u64 view;
+	bool wedged;
+	bool hold;
 	struct sp_doze doze;
 	bool polled;
 	u32 spin;
@@ -206,10 +213,71 @@ struct sp_core {
 #define SP_DID_NEWS		(1 << 0)	/* anything at all */
 #define SP_DID_DELIVER		(1 << 1)	/* the log has grown */
 #define SP_DID_FREE		(1 << 2)	/* an own lane has more room */
-#define SP_DID_CLOSE		(1 << 3)	/* the last message of the last lane */
+/* The last message of the last lane. A view that begins may bring that about, too. */
+#define SP_DID_CLOSE		(1 << 3)
 
 void sp_core_init(struct sp_core *c);
 int sp_pass(struct sp_core *c, u64 released);
+int sp_pass_look(struct sp_core *c);
+
+/* Nothing is on its way to a peer, or known of it, but for its lanes. */
+static inline void sp_peer_reset(struct sp_peer *p, s64 start)
+{
+	p->received = start - 1;
+	p->sleep = 0;
+	p->ticket = 0;
+	p->mark = 0;
+	p->landed = 0;
+	p->check = 0;
+	p->recheck = 0;
+	p->woken = 0;
+}
+
+static inline struct sp_lane *sp_own_lane(const struct sp_core *c, u32 own)
+{
+	return sp_order_lane(&c->order, c->own[own].rank);
+}
+
+/**
+ * struct sp_next - a view that is to begin; too large for the stack
+ * @view: it
+ * @self: rank of this node in it
+ * @epoch: its epoch
+ * @node_was: rank in the view before of each node, -1: it was not in it
+ * @slot: slot of each sender's lane; those of new lanes were begun, at turn 0. A
+ *	slot is free when no sender of the old view or of this one has it and no
+ *	reader needs it (@sp_lane.held). Memory that a node which has gone can still
+ *	write is no slot's
+ * @base: first turn of each sender in the view
+ * @fresh: own lanes, by number, that are new
+ * @peers: room for SP_MAX_MEMBERS of them. The caller has filled in @bank,
+ *	@polled and @pushed of those that are new; those that stay are copied
+ *	here. On return it holds what @sp_core.peers did: the caller frees what
+ *	those have that are not in the view
+ * @seen: room for what nodes said last in the view before
+ */
+struct sp_next {
+	const struct sp_view *view;
+	u32 self;
+	u64 epoch;
+	s32 node_was[SP_MAX_MEMBERS];
+	u16 slot[SP_MAX_MEMBERS];
+	u64 base[SP_MAX_MEMBERS];
+	u64 fresh;
+	struct sp_peer *peers;
+	struct sp_node_seen seen[SP_MAX_MEMBERS];
+};
+
+/* change.c */
+int sp_core_wedge(struct sp_core *c, u64 *counts);
+void sp_core_install(struct sp_core *c, struct sp_next *next);
+void sp_core_cut(struct sp_core *c, u32 node);
+void sp_core_mend(struct sp_core *c, u32 node);
+void sp_core_open(struct sp_core *c, u32 node, u32 own);
+void sp_core_ranks(struct sp_core *c, const struct sp_view *v);
+
+/* trim.c */
+void sp_core_floor(const struct sp_core *c, u64 *floor);
 
 /**
  * sp_batch_add() - count a batch
@@ -240,15 +308,16 @@ static inline void sp_core_kick(struct sp_core *c)
  * sp_core_may_block() - may the engine block until an event
  * @c: the group
  *
- * Dozing, it waits for its rows to land: each completion since the pass began
- * is an event, after which it passes again without a kick. Asleep, it waits
- * for a wake. What lands meanwhile is found by the last look.
+ * Wedged, it waits for the next view. Dozing, it waits for its rows to land:
+ * each completion since the pass began is an event, after which it passes again
+ * without a kick. Asleep, it waits for a wake. What lands meanwhile is found by
+ * the last look.
  *
  * Return: true when no polling is needed.
  */
 static inline bool sp_core_may_block(const struct sp_core *c)
 {
-	return c->doze.state == SP_ASLEEP ||
+	return c->wedged || c->doze.state == SP_ASLEEP ||
 	       (c->doze.state == SP_DOZING && c->waits);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Membership of a group: who is in it, in which order, and which states it may
- * go through. The first view is the only one for now; its number is in every
- * row, and the epoch of every cell is derived from it.
+ * Membership of a group: who is in it, in which order, how one view follows
+ * from the one before it, and which states a group may go through. A view's
+ * number is in every row, and the epoch of every cell is derived from it.
  */
 #include "view.h"
 
@@ -10,14 +10,14 @@
  * sp_view_init() - begin to form the first view
  * @v: the view
  * @wanted: members it waits for, 1 to SP_MAX_MEMBERS
- * @max_senders: how many of them may send; 0: all
+ * @max_senders: how many members of any view may send; 0: all
  */
 void sp_view_init(struct sp_view *v, u32 wanted, u32 max_senders)
 {
 	memset(v, 0, sizeof(*v));
 	v->state = SP_VIEW_FORMING;
 	v->wanted = wanted;
-	v->max_senders = max_senders ? max_senders : wanted;
+	v->max_senders = max_senders ? max_senders : SP_MAX_MEMBERS;
 }
 
 /**
@@ -130,23 +130,31 @@ bool sp_view_complete(const struct sp_view *v)
 	return v->nmembers == v->wanted;
 }
 
-/**
- * sp_view_rank() - fix the membership: rank nodes and senders
- * @v: the view, its members in the order of their ranks
- * @id: its number, from 1
- *
- * Every node comes to the same ranks from the same list of members.
- *
- * Return: 0, or -EINVAL when the list is not complete, names a member twice or
- * gives a node more lanes than it can have, or when nobody sends.
- */
-int sp_view_rank(struct sp_view *v, u64 id)
+/* The lowest number that no lane on a member's node has. */
+static u32 sp_view_free_nr(const struct sp_view *v, const struct sp_member *m)
 {
+	u64 used = 0;
+	u32 i, nr = 0;
+
+	for (i = 0; i < v->nmembers; i++)
+		if (v->members[i].lane >= 0 &&
+		    !sp_addr_cmp(&v->members[i].addr, &m->addr))
+			used |= 1ull << v->members[i].nr;
+	while (used >> nr & 1)
+		nr++;
+	return nr;
+}
+
+/*
+ * Rank nodes and senders. The nodes in @v->nodes[] keep their order, and others
+ * follow. Members that had a lane before, in @v->members[], keep its number;
+ * @lane of the others is -1.
+ */
+static int sp_view_rank_nodes(struct sp_view *v)
+{
+	bool had[SP_MAX_MEMBERS];
 	u32 i;
 
-	if (!id || v->id || !sp_view_complete(v))
-		return -EINVAL;
-	v->nnodes = 0;
 	v->nlanes = 0;
 	for (i = 0; i < v->nmembers; i++) {
 		struct sp_member *m = &v->members[i];
@@ -160,19 +168,152 @@ int sp_view_rank(struct sp_view *v, u64 id)
 			v->nodes[node].lanes = 0;
 		}
 		m->node = node;
-		m->lane = -1;
+		had[i] = m->lane >= 0;
+	}
+	for (i = 0; i < v->nmembers; i++) {
+		struct sp_member *m = &v->members[i];
+
 		if ((m->flags & SP_MEMBER_RECEIVER) ||
-		    v->nlanes >= v->max_senders)
+		    v->nlanes >= v->max_senders) {
+			m->lane = -1;
 			continue;
-		if (v->nodes[node].lanes >= SP_MAX_NODE_LANES)
+		}
+		if (!had[i])
+			m->nr = sp_view_free_nr(v, m);
+		if (m->nr >= SP_MAX_NODE_LANES)
 			return -EINVAL;
 		m->lane = v->nlanes++;
-		v->nodes[node].lanes++;
+		v->nodes[m->node].lanes = max(v->nodes[m->node].lanes, m->nr + 1);
 	}
-	if (!v->nlanes)
+	return 0;
+}
+
+/**
+ * sp_view_rank() - fix the membership: rank nodes and senders
+ * @v: the view, its members in the order of their ranks
+ * @id: its number, from 1
+ *
+ * Every node comes to the same ranks from the same list of members. This is for
+ * a view that no other one has led to: see sp_view_next().
+ *
+ * Return: 0, or -EINVAL when the list is not complete, names a member twice or
+ * gives a node more lanes than it can have, or when nobody sends in the first
+ * view.
+ */
+int sp_view_rank(struct sp_view *v, u64 id)
+{
+	u32 i;
+	int ret;
+
+	if (!id || v->id || !sp_view_complete(v))
 		return -EINVAL;
+	v->nnodes = 0;
+	for (i = 0; i < v->nmembers; i++)
+		v->members[i].lane = -1;
+	ret = sp_view_rank_nodes(v);
+	if (ret)
+		return ret;
+	if (!v->nlanes && id == 1)
+		return -EINVAL;
+	for (i = 0; id == 1 && i < v->nmembers; i++)
+		v->members[i].uid = v->next_uid++;
 	v->id = id;
 	return 0;
+}
+
+/**
+ * sp_view_next() - the view that follows from a decision
+ * @old: the view that ends
+ * @p: what was decided
+ * @next: the result; may have no member at all
+ *
+ * Members that stay keep their order, and those that come follow. So do nodes,
+ * whichever of their members stay: of two nodes the same one has the lower rank
+ * as long as both are there, for suspicions go by that. Every node comes to the
+ * same view; a node that comes is told all of it.
+ *
+ * Return: 0, or -EINVAL when no correct node decides that.
+ */
+int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
+		 struct sp_view *next)
+{
+	u32 i, k;
+	int ret;
+
+	memset(next, 0, sizeof(*next));
+	next->state = old->state;
+	next->wanted = old->wanted;
+	next->max_senders = old->max_senders;
+	next->next_uid = old->next_uid;
+	for (i = 0; i < old->nmembers; i++)
+		if (!p->reason[i])
+			next->members[next->nmembers++] = old->members[i];
+	for (i = 0; i < old->nnodes; i++) {
+		for (k = 0; k < next->nmembers; k++)
+			if (next->members[k].node == i)
+				break;
+		if (k < next->nmembers)
+			next->nodes[next->nnodes++] = (struct sp_view_node){
+				.addr = old->nodes[i].addr,
+			};
+	}
+	for (i = 0; i < p->njoins; i++) {
+		struct sp_member *m = &next->members[next->nmembers];
+
+		if (next->nmembers == SP_MAX_MEMBERS)
+			return -EINVAL;
+		next->nmembers++;
+		m->addr = p->joins[i].addr;
+		m->cookie = p->joins[i].cookie;
+		m->flags = p->joins[i].flags;
+		m->lane = -1;
+		m->uid = next->next_uid++ & SP_UID_MASK;
+	}
+	ret = sp_view_rank_nodes(next);
+	if (ret)
+		return ret;
+	next->id = old->id + 1;
+	return 0;
+}
+
+/**
+ * sp_view_stayed() - has a node been in a view and the one before it without
+ * a break
+ * @v: the view
+ * @old: the one before it
+ * @addr: the node
+ *
+ * Return: true when a member on it is in both.
+ */
+bool sp_view_stayed(const struct sp_view *v, const struct sp_view *old,
+		    const struct sp_addr *addr)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++)
+		if (!sp_addr_cmp(&v->members[i].addr, addr) &&
+		    sp_view_find_member(old, addr, v->members[i].cookie) >= 0)
+			return true;
+	return false;
+}
+
+/**
+ * sp_view_quorum() - may these nodes of a view decide what follows it
+ * @v: the view
+ * @nodes: they, by rank
+ *
+ * Any two sets that may have a node in common.
+ *
+ * Return: true for a strict majority, or half of them with the lowest rank.
+ */
+bool sp_view_quorum(const struct sp_view *v, u64 nodes)
+{
+	u32 n = 0;
+	u32 i;
+
+	for (i = 0; i < v->nnodes; i++)
+		n += nodes >> i & 1;
+	return 2 * n > v->nnodes || (2 * n == v->nnodes && (nodes & 1));
 }
 
 /**

@@ -23,6 +23,7 @@ struct order_world {
 
 static void world_init(struct order_world *w, u32 nlanes)
 {
+	static const struct sp_point begin;
 	u32 i;
 
 	memset(w, 0, sizeof(*w));
@@ -36,8 +37,12 @@ static void world_init(struct order_world *w, u32 nlanes)
 	w->o.max_len = MAX_LEN;
 	w->o.log_size = ARRAY_SIZE(w->log);
 	for (i = 0; i < nlanes; i++) {
+		w->o.slot[i] = i;
 		w->lanes[i].node = i % 2;
+		w->lanes[i].member = 10 + i;
+		w->lanes[i].src = w->ring[i];
 		w->lanes[i].desc = w->checked[i];
+		sp_lane_init(&w->lanes[i], &begin);
 	}
 	sp_order_init(&w->o);
 	sp_tx_init(&w->tx, w->own, DEPTH, WINDOW, 0, 1);
@@ -92,8 +97,55 @@ static void put(struct order_world *w, u32 rank, u64 count, u64 index, u32 len,
 
 static int take(struct order_world *w, u32 rank, u64 round, u64 count)
 {
-	return sp_order_take(&w->o, rank, sp_progress(round, count),
-			     w->ring[rank], U32_MAX);
+	return sp_order_take(&w->o, rank, sp_progress(round, count), U32_MAX);
+}
+
+/* An order and a lane begin with nothing of what was in their memory before. */
+static void order_begin(struct kunit *test)
+{
+	static const struct sp_point at = { 5, 3, 9, 7 };
+	struct order_world *w = world(test, 2);
+	struct sp_order *o = &w->o;
+	struct sp_lane *lane = &w->lanes[1];
+
+	o->start = 40;
+	o->slack = 1;
+	o->delivered = 1;
+	o->published = 1;
+	o->released = 1;
+	o->fins = 1;
+	o->messages = 1;
+	o->bytes = 1;
+	o->nulls = 1;
+	sp_order_init(o);
+	KUNIT_EXPECT_EQ(test, o->slack, 0ull);
+	KUNIT_EXPECT_EQ(test, o->delivered, 39ll);
+	KUNIT_EXPECT_EQ(test, o->published, 0ull);
+	KUNIT_EXPECT_EQ(test, o->released, 0ull);
+	KUNIT_EXPECT_EQ(test, o->fins, 0u);
+	KUNIT_EXPECT_EQ(test, o->messages, 0ull);
+	KUNIT_EXPECT_EQ(test, o->bytes, 0ull);
+	KUNIT_EXPECT_EQ(test, o->nulls, 0ull);
+	/* Others may still read what was before this node came. */
+	KUNIT_EXPECT_EQ(test, w->nodes[0].received, 39ll);
+	KUNIT_EXPECT_EQ(test, w->nodes[0].consumed, 39ll);
+	KUNIT_EXPECT_EQ(test, w->nodes[1].received, 39ll);
+	KUNIT_EXPECT_EQ(test, w->nodes[1].consumed, -1ll);
+
+	memset(lane, 0xff, sizeof(*lane));
+	sp_lane_init(lane, &at);
+	KUNIT_EXPECT_EQ(test, lane->base, 5ull);
+	KUNIT_EXPECT_EQ(test, lane->taken, 3ull);
+	KUNIT_EXPECT_EQ(test, lane->freed, 3ull);
+	KUNIT_EXPECT_EQ(test, lane->told_freed, 3ull);
+	KUNIT_EXPECT_EQ(test, lane->head, 9ull);
+	KUNIT_EXPECT_EQ(test, lane->told_head, 9ull);
+	KUNIT_EXPECT_EQ(test, lane->held, 0ull);
+	KUNIT_EXPECT_FALSE(test, lane->fin);
+	KUNIT_EXPECT_EQ(test, lane->now.round, 5ull);
+	KUNIT_EXPECT_EQ(test, lane->now.count, 3ull);
+	KUNIT_EXPECT_EQ(test, lane->now.tail, 9ull);
+	KUNIT_EXPECT_EQ(test, lane->now.pad, 7u);
 }
 
 static void order_received_num(struct kunit *test)
@@ -350,8 +402,8 @@ static void order_take_rejects(struct kunit *test)
 		u64 round, count;
 		struct sp_desc d;
 	} table[] = {
-		{ "round went back", 0, 1, { } },
-		{ "count went back", 2, 0, { } },
+		{ "only the round went back", 0, 2, { } },
+		{ "only the count went back", 2, 0, { } },
 		{ "more messages than turns", 2, 3, { 1, 10, 2, 0 } },
 		{ "more messages than descriptors", 30, 1 + DEPTH, { 1, 0, 2, 0 } },
 		{ "round that nobody can have reached", 1000, 1, { } },
@@ -384,6 +436,74 @@ static void order_take_rejects(struct kunit *test)
 		/* Nothing of it was taken. */
 		KUNIT_EXPECT_EQ(test, memcmp(&before, &w->lanes[1].now, sizeof(before)), 0);
 	}
+}
+
+/*
+ * What a peer tells after it had lost the connection may be less than what had
+ * landed before: it is on its way to the same.
+ */
+static void order_take_again(struct kunit *test)
+{
+	struct order_world *w = world(test, 2);
+	u32 i;
+
+	world_at(w, LATE, LATE, LATE);
+	for (i = 0; i < 10; i++)
+		put(w, 1, LATE + i, LATE + i, 64, LATE + i, 0);
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE + 12, LATE + 10), 1);
+	for (i = 0; i <= 10; i++)
+		KUNIT_EXPECT_EQ(test, take(w, 1, LATE + i, LATE + i), 0);
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE + 12, LATE + 9), 0);
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE + 11, LATE + 10), 0);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.round, LATE + 12);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.count, LATE + 10);
+	put(w, 1, LATE + 10, LATE + 12, 64, LATE + 10, 0);
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE + 13, LATE + 11), 1);
+	/* By more than there are descriptors nobody goes back. */
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE, LATE + 11 - DEPTH), 0);
+	KUNIT_EXPECT_EQ(test, take(w, 1, LATE, LATE + 10 - DEPTH), -EPROTO);
+}
+
+/* No lane can be further ahead than the descriptors of all lanes allow. */
+static void order_take_limit(struct kunit *test)
+{
+	struct order_world *w = world(test, 2);
+	u64 limit = 2 * DEPTH + 2;
+
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 1, 0), -EPROTO);
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit, 0), 1);
+	w->o.slack = 5;
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 6, 0), -EPROTO);
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 5, 0), 1);
+	/* Where two rounds were consumed there may be two more. */
+	world_init(w, 2);
+	w->o.delivered = 4;
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 3, 0), -EPROTO);
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 2, 0), 1);
+	/* What was consumed of an earlier view does not count. */
+	world_init(w, 2);
+	w->o.start = 50;
+	w->o.delivered = 3;
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit + 1, 0), -EPROTO);
+	KUNIT_EXPECT_EQ(test, take(w, 1, limit, 0), 1);
+}
+
+/* Of several messages so many are taken at once, and nulls with the last. */
+static void order_take_some(struct kunit *test)
+{
+	struct order_world *w = world(test, 2);
+	u64 word = sp_progress(7, 2);
+
+	/* Two nulls, a message, two nulls, a message, a null. */
+	put(w, 1, 0, 2, 100, 0, 0);
+	put(w, 1, 1, 5, 10, 2, 0);
+	KUNIT_EXPECT_EQ(test, sp_order_take(&w->o, 1, word, 1), 1);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.round, 3ull);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.count, 1ull);
+	KUNIT_EXPECT_EQ(test, sp_order_take(&w->o, 1, word, 1), 1);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.round, 7ull);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].now.count, 2ull);
+	KUNIT_EXPECT_EQ(test, sp_order_take(&w->o, 1, word, 1), 0);
 }
 
 /* More bytes than the ring holds, each message good by itself. */
@@ -480,7 +600,10 @@ static void order_deliver(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->log[1].len, 70u);
 	KUNIT_EXPECT_EQ(test, w->log[2].seq, 3ll);
 	KUNIT_EXPECT_EQ(test, w->log[2].flags, SP_DESC_FIN);
+	KUNIT_EXPECT_EQ(test, w->log[0].pos, 0u);
+	KUNIT_EXPECT_EQ(test, w->log[2].pos, 1u);
 	KUNIT_EXPECT_EQ(test, w->o.messages, 2ull);
+	KUNIT_EXPECT_EQ(test, w->o.bytes, 80ull);
 	KUNIT_EXPECT_EQ(test, w->o.nulls, 1ull);
 	KUNIT_EXPECT_EQ(test, w->o.fins, 1u);
 
@@ -493,6 +616,41 @@ static void order_deliver(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->nodes[0].consumed, 3ll);
 	KUNIT_EXPECT_EQ(test, w->lanes[0].head, 2ull);
 	KUNIT_EXPECT_EQ(test, w->lanes[1].freed, 2ull);
+}
+
+/* A lane is found by its slot, whatever its rank is. */
+static void order_slots(struct kunit *test)
+{
+	static const struct sp_point at = { 5000, 7, 9 };
+	struct order_world *w = world(test, LANES);
+	u32 i;
+
+	for (i = 0; i < LANES; i++) {
+		w->o.slot[i] = LANES - 1 - i;
+		sp_lane_init(&w->lanes[i], &at);
+	}
+	/* Rank 0 is slot 2. Turns count from where the lane began. */
+	put(w, 2, 7, 5000, 10, 9, 0);
+	put(w, 1, 7, 5001, 20, 9, 0);
+	KUNIT_EXPECT_EQ(test, take(w, 0, 5002, 8), 1);
+	KUNIT_EXPECT_EQ(test, take(w, 1, 5002, 8), 1);
+	KUNIT_EXPECT_EQ(test, take(w, 2, 5001, 7), 1);
+	KUNIT_EXPECT_EQ(test, w->lanes[2].now.tail, 10ull);
+	KUNIT_EXPECT_TRUE(test, sp_order_advance(&w->o));
+	KUNIT_EXPECT_EQ(test, w->nodes[0].received, 4ll);
+	w->nodes[1].received = 4;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 2u);
+	KUNIT_EXPECT_EQ(test, w->log[0].seq, 0ll);
+	KUNIT_EXPECT_EQ(test, w->log[0].lane, 2u);
+	KUNIT_EXPECT_EQ(test, w->log[1].seq, 4ll);
+	KUNIT_EXPECT_EQ(test, w->log[1].lane, 1u);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].held, 1ull);
+	KUNIT_EXPECT_EQ(test, w->o.nulls, 3ull);
+	KUNIT_EXPECT_TRUE(test, sp_order_release(&w->o, 2));
+	KUNIT_EXPECT_EQ(test, w->lanes[1].held, 0ull);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].freed, 8ull);
+	KUNIT_EXPECT_EQ(test, w->lanes[1].head, 10ull);
+	KUNIT_EXPECT_EQ(test, w->lanes[0].freed, 7ull);
 }
 
 /* Full laps of the log, the descriptors and the ring, over 2^32. */
@@ -529,7 +687,177 @@ static void order_log_wrap(struct kunit *test)
 	KUNIT_EXPECT_GT(test, n, 1ull << 32);
 }
 
+/* What became stable is delivered as far as the log has room, in any parts. */
+static void order_log_full(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+	u32 i;
+
+	w->o.log_size = 4;
+	for (i = 0; i < 10; i++)
+		put(w, 0, i, i, 10, i, 0);
+	KUNIT_ASSERT_EQ(test, take(w, 0, 10, 10), 1);
+	sp_order_advance(&w->o);
+	w->nodes[1].received = 9;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, 1), 1u);
+	KUNIT_EXPECT_EQ(test, w->o.delivered, 0ll);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 3u);
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 0u);
+	KUNIT_EXPECT_EQ(test, w->o.delivered, 3ll);
+	KUNIT_EXPECT_FALSE(test, sp_order_quiet(&w->o));
+	KUNIT_EXPECT_EQ(test, sp_order_event(&w->o, 9, 1), -ENOBUFS);
+	KUNIT_EXPECT_TRUE(test, sp_order_release(&w->o, 2));
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 2u);
+	KUNIT_EXPECT_EQ(test, w->log[1].seq, 5ll);
+}
+
+/* An event has a place in the stream, and no turn in the order. */
+static void order_event(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+	u32 i;
+
+	memset(w->log, 0xff, sizeof(w->log));
+	KUNIT_EXPECT_EQ(test, sp_order_event(&w->o, 9, 5), 0);
+	KUNIT_EXPECT_EQ(test, w->log[0].len, 0u);
+	KUNIT_EXPECT_EQ(test, w->log[0].seq, -1ll);
+	put(w, 0, 0, 0, 10, 0, 0);
+	put(w, 0, 1, 1, 10, 1, 0);
+	KUNIT_ASSERT_EQ(test, take(w, 0, 2, 2), 1);
+	sp_order_advance(&w->o);
+	w->nodes[1].received = 0;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 1u);
+	KUNIT_EXPECT_EQ(test, sp_order_event(&w->o, 8, 6), 0);
+	w->nodes[1].received = 1;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 1u);
+	KUNIT_EXPECT_EQ(test, w->log[2].seq, 0ll);
+	KUNIT_EXPECT_EQ(test, w->log[2].lane, 8u);
+	KUNIT_EXPECT_EQ(test, w->log[2].pos, 6u);
+	KUNIT_EXPECT_EQ(test, w->log[2].flags, SP_LOG_EVENT);
+	KUNIT_EXPECT_EQ(test, w->log[3].seq, 1ll);
+	KUNIT_EXPECT_EQ(test, w->o.messages, 2ull);
+	KUNIT_EXPECT_EQ(test, w->o.published, 4ull);
+	/* Turns that were consumed, by entries that were released. */
+	for (i = 0; i <= 4; i++) {
+		static const s64 consumed[] = { -1, -1, 0, 0, 1 };
+
+		sp_order_release(&w->o, i);
+		KUNIT_EXPECT_EQ_MSG(test, sp_order_consumed(&w->o), consumed[i],
+				    "%u entries", i);
+	}
+	KUNIT_EXPECT_EQ(test, w->lanes[0].freed, 2ull);
+}
+
+/* Where nobody sends there are no turns. */
+static void order_no_senders(struct kunit *test)
+{
+	struct order_world *w = world(test, 0);
+
+	KUNIT_EXPECT_FALSE(test, sp_order_advance(&w->o));
+	w->nodes[0].received = 5;
+	w->nodes[1].received = 5;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 0u);
+	KUNIT_EXPECT_EQ(test, w->o.delivered, -1ll);
+	KUNIT_EXPECT_TRUE(test, sp_order_quiet(&w->o));
+}
+
+/* Messages of a stretch of descriptors: a lane's last entry is none. */
+static void order_messages(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+
+	sp_tx_commit(&w->tx, 10, 0);
+	sp_tx_commit(&w->tx, 10, 0);
+	sp_tx_commit(&w->tx, 0, SP_DESC_FIN);
+	KUNIT_EXPECT_EQ(test, w->tx.messages, 2ull);
+	KUNIT_EXPECT_EQ(test, w->tx.bytes, 20ull);
+	KUNIT_EXPECT_EQ(test, sp_messages(w->own, DEPTH, 0, 0), 0ull);
+	KUNIT_EXPECT_EQ(test, sp_messages(w->own, DEPTH, 3, 3), 0ull);
+	KUNIT_EXPECT_EQ(test, sp_messages(w->own, DEPTH, 0, 2), 2ull);
+	KUNIT_EXPECT_EQ(test, sp_messages(w->own, DEPTH, 0, 3), 2ull);
+	KUNIT_EXPECT_EQ(test, sp_messages(w->own, DEPTH, 2, 3), 0ull);
+}
+
+/* A lane's own turns in a later view, and those of the view before. */
+static void order_tx_view(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+	u32 i;
+
+	sp_tx_init(&w->tx, w->own, DEPTH, WINDOW, 1, 2);
+	for (i = 0; i < 4; i++)
+		sp_tx_commit(&w->tx, 64, 0);
+	KUNIT_EXPECT_EQ(test, sp_tx_seq(&w->tx, 3), 7ll);
+	/* Two turns belong to the old view; rank 2 of 3 has 12 and 15. */
+	sp_tx_view(&w->tx, 2, 10, 2, 3);
+	KUNIT_EXPECT_EQ(test, sp_tx_seq(&w->tx, 0), 9ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_seq(&w->tx, 1), 9ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_seq(&w->tx, 2), 12ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_seq(&w->tx, 3), 15ll);
+	KUNIT_EXPECT_FALSE(test, sp_tx_free(&w->tx, 8, ~0ull));
+	KUNIT_EXPECT_TRUE(test, sp_tx_free(&w->tx, 9, ~0ull));
+	KUNIT_EXPECT_EQ(test, w->tx.freed, 2ull);
+	KUNIT_EXPECT_FALSE(test, sp_tx_free(&w->tx, 11, ~0ull));
+	KUNIT_EXPECT_TRUE(test, sp_tx_free(&w->tx, 12, ~0ull));
+	KUNIT_EXPECT_EQ(test, w->tx.freed, 3ull);
+}
+
+/* A stretch is cut by messages and by units, never within a message. */
+static void order_tx_cut(struct kunit *test)
+{
+	static const struct {
+		u64 messages, units;
+		struct sp_point want;
+	} table[] = {
+		{ ~0ull, ~0ull, { 8, 4, 6, 54 } },
+		{ 4, 6, { 8, 4, 6, 54 } },
+		{ 0, ~0ull, { 2, 0, 0, 0 } },
+		{ 1, ~0ull, { 3, 1, 2, 28 } },
+		{ 3, ~0ull, { 6, 3, 5, 4 } },
+		{ ~0ull, 1, { 2, 0, 0, 0 } },
+		{ ~0ull, 2, { 4, 2, 2, 28 } },
+		{ ~0ull, 4, { 4, 2, 2, 28 } },
+		{ ~0ull, 5, { 6, 3, 5, 4 } },
+		{ 1, 5, { 3, 1, 2, 28 } },
+	};
+	static const struct sp_point later = { 4, 2, 2, 28 };
+	static const struct sp_point from;
+	struct order_world *w = world(test, 1);
+	struct sp_point to;
+	u32 i;
+
+	/* Two nulls, 2 units, nothing, 3 units, a null, 1 unit, a null. */
+	sp_tx_nulls(&w->tx, 2);
+	sp_tx_commit(&w->tx, 100, 0);
+	sp_tx_commit(&w->tx, 0, 0);
+	sp_tx_commit(&w->tx, 188, 0);
+	sp_tx_nulls(&w->tx, 6);
+	sp_tx_commit(&w->tx, 10, 0);
+	sp_tx_nulls(&w->tx, 8);
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		to = w->tx.now;
+		sp_tx_cut(&w->tx, &from, &to, table[i].messages, table[i].units);
+		KUNIT_EXPECT_EQ_MSG(test, to.round, table[i].want.round,
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, to.count, table[i].want.count,
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, to.tail, table[i].want.tail,
+				    "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, to.pad, table[i].want.pad, "row %u", i);
+	}
+	/* What was pushed before does not count. */
+	to = w->tx.now;
+	sp_tx_cut(&w->tx, &later, &to, 2, 4);
+	KUNIT_EXPECT_EQ(test, to.round, 8ull);
+	to = w->tx.now;
+	sp_tx_cut(&w->tx, &later, &to, 2, 3);
+	KUNIT_EXPECT_EQ(test, to.round, 6ull);
+	KUNIT_EXPECT_EQ(test, to.count, 3ull);
+	KUNIT_EXPECT_EQ(test, to.tail, 5ull);
+}
+
 static struct kunit_case sp_order_cases[] = {
+	KUNIT_CASE(order_begin),
 	KUNIT_CASE(order_received_num),
 	KUNIT_CASE(order_null_targets),
 	KUNIT_CASE(order_nulls),
@@ -537,14 +865,24 @@ static struct kunit_case sp_order_cases[] = {
 	KUNIT_CASE(order_tx_wrap),
 	KUNIT_CASE(order_tx_unfreed),
 	KUNIT_CASE(order_tx_run),
+	KUNIT_CASE(order_tx_view),
+	KUNIT_CASE(order_tx_cut),
 	KUNIT_CASE(order_take),
 	KUNIT_CASE(order_take_late),
+	KUNIT_CASE(order_take_again),
 	KUNIT_CASE(order_take_rejects),
+	KUNIT_CASE(order_take_limit),
+	KUNIT_CASE(order_take_some),
 	KUNIT_CASE(order_take_overrun),
 	KUNIT_CASE(order_row),
 	KUNIT_CASE(order_row_rejects),
 	KUNIT_CASE(order_deliver),
+	KUNIT_CASE(order_slots),
 	KUNIT_CASE(order_log_wrap),
+	KUNIT_CASE(order_log_full),
+	KUNIT_CASE(order_event),
+	KUNIT_CASE(order_no_senders),
+	KUNIT_CASE(order_messages),
 	{}
 };
 

@@ -11,6 +11,10 @@ extern struct kunit_suite sp_order_suite;
 extern struct kunit_suite sp_view_suite;
 extern struct kunit_suite sp_doze_suite;
 extern struct kunit_suite sp_pass_suite;
+extern struct kunit_suite sp_suspect_suite;
+extern struct kunit_suite sp_ballot_suite;
+extern struct kunit_suite sp_trim_suite;
+extern struct kunit_suite sp_change_suite;
 extern struct kunit_suite sp_memory_suite;
 
 #endif /* SPINDLE_TESTS_SUITES_H */
