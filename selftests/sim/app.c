@@ -310,7 +310,7 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 	const struct sp_lane *lane = &o->lanes[log->lane];
 	const struct plan *p = &s->plans[log->lane];
 	const u8 *ring = n->slab[lane->node] +
-		sp_layout_ring(&n->peers[lane->node].lay, lane->lane);
+		sp_layout_ring(&n->lays[lane->node], lane->lane);
 	u32 start = log->pos << SP_UNIT_SHIFT;
 	u64 key;
 	u32 i;

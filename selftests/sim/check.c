@@ -61,7 +61,7 @@ static bool check_unseen(const struct node *n, u32 peer)
 	if (p->row[SP_CELL_RECEIVED].value != (u64)n->seen[peer].received + 1 ||
 	    p->row[SP_CELL_CONSUMED].value != (u64)n->seen[peer].consumed + 1)
 		return true;
-	for (i = 0; i < p->lay.lanes; i++) {
+	for (i = 0; i < p->nlanes; i++) {
 		const struct sp_point *now = &n->lanes[p->lanes[i]].now;
 
 		if (p->row[SP_CELL_LANES + i].value !=

@@ -100,7 +100,7 @@ void hostile_attack(struct sim *s)
 {
 	u32 victim = rng_below(&s->rng, s->nnodes);
 	struct node *n = &s->nodes[victim];
-	const struct sp_layout *lay = &n->peers[s->villain].lay;
+	const struct sp_layout *lay = &n->lays[s->villain];
 	u8 *slab = n->slab[s->villain];
 	u32 i;
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim.h"
+#include "live.h"
 
 static const char * const doorbell_names[SIM_DOORBELLS] = {
 	[SIM_POLLED] = "polled",
@@ -14,10 +14,25 @@ static const char * const doorbell_names[SIM_DOORBELLS] = {
 	[SIM_MIXED] = "mixed",
 };
 
+/* What a seed makes. */
+#define KIND_FIXED	(1u << 0)	/* a group whose members stay: run.c */
+#define KIND_LIVE	(1u << 1)	/* one whose members come and go: live.c */
+#define KIND_BALLOTS	(1u << 2)	/* the agreement alone: ballots.c */
+
+static const char * const kind_names[] = { "fixed", "live", "ballots" };
+
+#define BALLOTS_A_SEED	100	/* agreements of one seed */
+#define SHORTEST_LINES	60	/* of the shortest run that fails */
+
 struct args {
 	u64 from;
 	u64 seeds;
-	int doorbell;		/* -1: all */
+	int doorbell;		/* -1: all; of live runs, one after the other */
+	u32 kinds;
+	bool brief;
+	u32 drop;
+	u32 nodes;
+	u32 each;
 	int jobs;
 	bool trace;
 	bool first;		/* stop at the first violation */
@@ -29,7 +44,12 @@ static void usage(FILE *to)
 	      "  --seeds N          run N seeds (default 1000)\n"
 	      "  --from S           begin with seed S (default 0)\n"
 	      "  --seed S           run seed S only\n"
+	      "  --kind K           fixed: the members stay; live: they come and go;\n"
+	      "                     ballots: the agreement alone (default: all three)\n"
 	      "  --doorbell D       polled, guarded or mixed (default: each of them)\n"
+	      "  --brief            do not look for the shortest run that fails\n"
+	      "  --drop M --nodes N --each E   make a live run shorter: leave out faults,\n"
+	      "                     begin with N nodes, send at most E messages each\n"
 	      "  --trace            print what happens\n"
 	      "  --first            stop at the first violation, of a scenario too\n"
 	      "  --jobs N           share the seeds among N processes (default 1)\n"
@@ -49,7 +69,7 @@ static bool run_one(const struct args *a, u64 seed, int doorbell)
 	bool ok = sim_run(s);
 
 	if (!ok)
-		printf("seed %llu %s: %s\n  replay: scripts/sim --seed %llu --doorbell %s --trace\n",
+		printf("seed %llu %s: %s\n  replay: scripts/sim --kind fixed --seed %llu --doorbell %s --trace\n",
 		       (unsigned long long)seed, doorbell_names[doorbell],
 		       s->why, (unsigned long long)seed,
 		       doorbell_names[doorbell]);
@@ -61,6 +81,31 @@ static bool run_one(const struct args *a, u64 seed, int doorbell)
 	return ok;
 }
 
+static bool run_live(const struct args *a, u64 seed)
+{
+	struct live_opts opts = {
+		.seed = seed,
+		.doorbell = a->doorbell < 0 ?
+			(int)(seed % SIM_DOORBELLS) : a->doorbell,
+		.drop = a->drop,
+		.nodes = a->nodes,
+		.each = a->each,
+		.trace = a->trace,
+	};
+
+	return live_seed(&opts, a->brief ? 0 : SHORTEST_LINES);
+}
+
+static bool run_ballots(u64 seed)
+{
+	u32 failed = ballots_run(seed * BALLOTS_A_SEED, BALLOTS_A_SEED);
+
+	if (failed)
+		printf("seed %llu ballots: %u fail\n",
+		       (unsigned long long)seed, failed);
+	return !failed;
+}
+
 /* Every a->jobs-th seed, over all doorbells asked for. */
 static u64 run_share(const struct args *a, int share)
 {
@@ -69,9 +114,13 @@ static u64 run_share(const struct args *a, int share)
 	int d;
 
 	for (seed = a->from + share; seed < a->from + a->seeds; seed += a->jobs) {
-		for (d = 0; d < SIM_DOORBELLS; d++)
+		for (d = 0; d < SIM_DOORBELLS && a->kinds & KIND_FIXED; d++)
 			if (a->doorbell < 0 || a->doorbell == d)
 				violations += !run_one(a, seed, d);
+		if (a->kinds & KIND_LIVE)
+			violations += !run_live(a, seed);
+		if (a->kinds & KIND_BALLOTS)
+			violations += !run_ballots(seed);
 		if (violations && a->first)
 			break;
 	}
@@ -139,6 +188,17 @@ static int doorbell(const char *text)
 	exit(2);
 }
 
+static u32 kind(const char *text)
+{
+	u32 k;
+
+	for (k = 0; k < ARRAY_SIZE(kind_names); k++)
+		if (!strcmp(text, kind_names[k]))
+			return 1u << k;
+	fprintf(stderr, "sim: no such kind of run: %s\n", text);
+	exit(2);
+}
+
 static int run_named(const char *name, bool first)
 {
 	int failed = scenario_run(name, first);
@@ -158,6 +218,11 @@ int main(int argc, char **argv)
 		{ "from", required_argument, NULL, 'f' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "doorbell", required_argument, NULL, 'd' },
+		{ "kind", required_argument, NULL, 'K' },
+		{ "drop", required_argument, NULL, 'D' },
+		{ "nodes", required_argument, NULL, 'N' },
+		{ "each", required_argument, NULL, 'E' },
+		{ "brief", no_argument, NULL, 'b' },
 		{ "trace", no_argument, NULL, 't' },
 		{ "first", no_argument, NULL, '1' },
 		{ "jobs", required_argument, NULL, 'j' },
@@ -167,7 +232,8 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
-	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1 };
+	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1,
+			  .kinds = KIND_FIXED | KIND_LIVE | KIND_BALLOTS };
 	const char *scenario = NULL;
 	u64 violations;
 	int c;
@@ -186,6 +252,21 @@ int main(int argc, char **argv)
 			break;
 		case 'd':
 			a.doorbell = doorbell(optarg);
+			break;
+		case 'K':
+			a.kinds = kind(optarg);
+			break;
+		case 'D':
+			a.drop = number(optarg);
+			break;
+		case 'N':
+			a.nodes = number(optarg);
+			break;
+		case 'E':
+			a.each = number(optarg);
+			break;
+		case 'b':
+			a.brief = true;
 			break;
 		case 't':
 			a.trace = true;

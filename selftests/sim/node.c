@@ -187,72 +187,59 @@ static const struct sp_shell_ops node_ops = {
 };
 
 /* Every counter begins where this run says: near 2^32 in some. */
-static void node_rebase(struct sim *s, struct node *n)
+static struct sp_point node_start(const struct sim *s)
 {
-	struct sp_point start = {
+	struct sp_point at = {
 		.round = s->base_round,
 		.count = s->base_count,
 		.tail = s->base_tail,
 	};
-	struct sp_order *o = &n->core.order;
-	s64 before = (s64)(s->base_round * s->nlanes) - 1;
-	u32 i, k;
 
-	for (i = 0; i < s->nlanes; i++) {
-		o->lanes[i].now = start;
-		o->lanes[i].freed = start.count;
-		o->lanes[i].taken = start.count;
-		o->lanes[i].told_freed = start.count;
-		o->lanes[i].head = start.tail;
-		o->lanes[i].told_head = start.tail;
-	}
-	for (i = 0; i < n->core.nown; i++) {
-		n->tx[i].now = start;
-		n->tx[i].freed = start.count;
-		n->tx[i].head = start.tail;
-		n->own[i].now = start;
-		n->own[i].pushed = start.count;
-	}
-	for (k = 0; k < s->nnodes; k++) {
-		o->nodes[k].received = before;
-		o->nodes[k].consumed = before;
-		for (i = 0; i < n->core.nown; i++) {
-			n->peers[k].pushed[i].to = start;
-			n->peers[k].pushed[i].mark = start.count;
-			n->peers[k].pushed[i].done = start.count;
-		}
-	}
-	o->delivered = before;
-	n->core.consumed_due = before;
-	for (k = 0; k < s->nnodes; k++)
-		n->told[k] = node_tells(n, k);
+	return at;
+}
+
+static void node_init_own(struct sim *s, struct node *n, u32 rank)
+{
+	struct sp_point at = node_start(s);
+	u32 own = n->lanes[rank].lane;
+	struct sp_tx *tx = &n->tx[own];
+
+	s->plans[rank].own = own;
+	n->own[own].rank = rank;
+	n->own[own].tx = tx;
+	sp_tx_init(tx, n->lanes[rank].desc, s->depth, s->window, rank, s->nlanes);
+	sp_tx_view(tx, at.round, n->core.order.start, rank, s->nlanes);
+	tx->now = at;
+	tx->freed = at.count;
+	tx->head = at.tail;
 }
 
 static void node_init_lanes(struct sim *s, struct node *n)
 {
-	u32 at[SIM_MAX_NODES] = { 0 };
+	struct sp_point at = node_start(s);
 	u32 i;
 
 	for (i = 0; i < s->nlanes; i++) {
 		u32 owner = s->plans[i].node;
+		struct sp_peer *p = &n->peers[owner];
 		struct sp_lane *lane = &n->lanes[i];
 
+		n->core.order.slot[i] = i;
 		lane->node = owner;
-		lane->lane = at[owner]++;
-		n->peers[owner].lanes[lane->lane] = i;
-		if (owner != n->id) {
+		lane->lane = p->nlanes++;
+		lane->member = i;
+		lane->src = (struct sp_desc *)(n->slab[owner] +
+					       sp_layout_desc(&n->lays[owner], lane->lane));
+		p->lanes[lane->lane] = i;
+		if (owner == n->id) {
+			lane->desc = (struct sp_desc *)lane->src;
+			node_init_own(s, n, i);
+		} else {
 			lane->desc = calloc(s->depth, sizeof(*lane->desc));
-			continue;
 		}
-		lane->desc = (struct sp_desc *)(n->slab[n->id] +
-						sp_layout_desc(&n->lay, lane->lane));
-		s->plans[i].own = lane->lane;
-		n->own[lane->lane].rank = i;
-		n->own[lane->lane].tx = &n->tx[lane->lane];
-		sp_tx_init(&n->tx[lane->lane], lane->desc, s->depth, s->window,
-			   i, s->nlanes);
+		sp_lane_init(lane, &at);
 	}
-	n->core.nown = at[n->id];
+	n->core.nown = n->peers[n->id].nlanes;
 }
 
 /* What an earlier view left where this one begins: cells that held then. */
@@ -277,32 +264,54 @@ static void node_leave(struct sim *s, u8 *slab, const struct sp_layout *lay)
 	}
 }
 
+/* This node's replica of what a node owns, and how it polls it. */
+static void node_init_slab(struct sim *s, struct node *n, u32 owner)
+{
+	struct sp_layout *lay = &n->lays[owner];
+	struct sp_peer *p = &n->peers[owner];
+	u32 lanes = 0;
+	u32 i;
+
+	for (i = 0; i < s->nlanes; i++)
+		lanes += s->plans[i].node == owner;
+	sp_layout_init(lay, lanes, s->depth, s->window, SIM_CHUNK);
+	n->slab[owner] = calloc(1, lay->size);
+	if (s->leftovers)
+		node_leave(s, n->slab[owner], lay);
+	for (i = 0; i < 2; i++)
+		p->bank[i] = (struct sp_cell *)(n->slab[owner] +
+						sp_layout_row(lay, i));
+	p->polled = s->nodes[owner].polled;
+	p->open = ~0ull;
+}
+
+/* How far its own lanes were pushed to each peer. */
+static void node_init_pushed(struct sim *s, struct node *n)
+{
+	u32 i, k;
+
+	for (k = 0; k < s->nnodes; k++) {
+		struct sp_peer *p = &n->peers[k];
+
+		p->pushed = calloc(max(n->core.nown, 1u), sizeof(*p->pushed));
+		for (i = 0; i < n->core.nown; i++) {
+			p->pushed[i].to = node_start(s);
+			p->pushed[i].mark = node_start(s);
+			p->pushed[i].done = node_start(s);
+		}
+	}
+}
+
 void node_init(struct sim *s, struct node *n)
 {
 	struct sp_order *o = &n->core.order;
-	u32 i, k;
+	u32 k;
 
 	n->sim = s;
 	n->id = n - s->nodes;
-	for (k = 0; k < s->nnodes; k++) {
-		struct sp_peer *p = &n->peers[k];
-		u32 lanes = 0;
-
-		for (i = 0; i < s->nlanes; i++)
-			lanes += s->plans[i].node == k;
-		sp_layout_init(&p->lay, lanes, s->depth, s->window, SIM_CHUNK);
-		n->slab[k] = calloc(1, p->lay.size);
-		if (s->leftovers)
-			node_leave(s, n->slab[k], &p->lay);
-		p->slab = n->slab[k];
-		p->polled = s->nodes[k].polled;
-		p->row = (struct sp_cell *)(n->slab[k] + sp_layout_row(&p->lay, 1));
-	}
-	n->lay = n->peers[n->id].lay;
-	node_init_lanes(s, n);
 	for (k = 0; k < s->nnodes; k++)
-		n->peers[k].pushed = calloc(max(n->core.nown, 1u),
-					    sizeof(struct sp_pushed));
+		node_init_slab(s, n, k);
+	n->lay = n->lays[n->id];
 
 	o->lanes = n->lanes;
 	o->nodes = n->seen;
@@ -315,6 +324,9 @@ void node_init(struct sim *s, struct node *n)
 	o->log_size = s->log_size;
 	o->log = calloc(o->log_size, sizeof(*o->log));
 	o->epoch = s->epoch;
+	o->start = (s64)(s->base_round * s->nlanes);
+	node_init_lanes(s, n);
+	node_init_pushed(s, n);
 	n->core.own = n->own;
 	n->core.peers = n->peers;
 	n->core.view = 1;
@@ -322,7 +334,11 @@ void node_init(struct sim *s, struct node *n)
 	n->core.spin = rng_chance(&s->rng, 300) ? 0 : rng_below(&s->rng, 12);
 	n->core.ops = &node_ops;
 	sp_core_init(&n->core);
-	node_rebase(s, n);
+	for (k = 0; k < s->nnodes; k++) {
+		/* All nodes begin here: none reads what was before. */
+		n->seen[k].consumed = o->start - 1;
+		n->told[k] = node_tells(n, k);
+	}
 	check_init(s, n);
 	n->nreaders = rng_range(&s->rng, 1, SIM_MAX_READERS);
 	node_schedule(n, rng_range(&s->rng, 1, 50));

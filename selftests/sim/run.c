@@ -90,11 +90,9 @@ void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who)
 	sim_push(s, e);
 }
 
-static void sim_weather(struct sim *s)
+/* How bad the world is that a seed makes. */
+void weather_make(struct weather *w, struct rng *r)
 {
-	struct weather *w = &s->weather;
-	struct rng *r = &s->rng;
-
 	w->pass_gap = rng_chance(r, 500) ? 4 : rng_range(r, 1, 60);
 	w->pause = rng_chance(r, 500) ? rng_below(r, 40) : 0;
 	w->pause_len = rng_range(r, 10, 5000);
@@ -113,6 +111,13 @@ static void sim_weather(struct sim *s)
 		w->away = rng_range(r, 5, 100);
 		w->away_len = rng_range(r, 1, 40) * w->net_gap;
 	}
+}
+
+static void sim_weather(struct sim *s)
+{
+	struct weather *w = &s->weather;
+
+	weather_make(w, &s->rng);
 	if (s->opts.force & SIM_FORCE_TEARS) {
 		w->tear = 900;
 		w->amid = 8;
@@ -337,6 +342,7 @@ void sim_read_hook(void)
 	struct sim *s = sim_running;
 
 	sim_reads_left = INT_MAX;
+	live_read_hook();
 	if (!s || !s->amid)
 		return;
 	sim_disturb(s);

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "sim.h"
+#include "live.h"
 
 static bool only_first;	/* stop at the first violation */
 
@@ -259,13 +259,13 @@ static int run_forged_round(void)
 	struct sp_desc desc[2][16] = { 0 }, ring[16] = { 0 };
 	struct sp_lane lanes[2] = {
 		{ .node = 0, .desc = desc[0] },
-		{ .node = 1, .desc = desc[1] },
+		{ .node = 1, .desc = desc[1], .src = ring },
 	};
 	struct sp_node_seen seen[2];
 	struct sp_log log[32];
 	struct sp_order o = {
 		.lanes = lanes, .nodes = seen, .log = log, .nlanes = 2,
-		.nnodes = 2, .depth = 16, .units = 64, .max_len = 4096,
+		.nnodes = 2, .slot = { 0, 1 }, .depth = 16, .units = 64, .max_len = 4096,
 		.log_size = 32,
 	};
 	u32 worst = 0;
@@ -273,7 +273,7 @@ static int run_forged_round(void)
 
 	sp_order_init(&o);
 	for (i = 0; i < 32; i++) {
-		int ret = sp_order_take(&o, 1, sp_progress(1u << i, 0), ring,
+		int ret = sp_order_take(&o, 1, sp_progress(1u << i, 0),
 					U32_MAX);
 
 		if (ret > 0)
@@ -311,6 +311,8 @@ void scenario_list(void)
 
 	for (i = 0; i < ARRAY_SIZE(scenarios); i++)
 		printf("%-20s %s\n", scenarios[i].name, scenarios[i].what);
+	ballots_cases_list();
+	live_cases_list();
 }
 
 /*
@@ -321,6 +323,7 @@ int scenario_run(const char *name, bool first)
 {
 	bool known = false;
 	int failed = 0;
+	int more;
 	size_t i;
 
 	only_first = first;
@@ -337,5 +340,15 @@ int scenario_run(const char *name, bool first)
 		fflush(stdout);
 		failed += !!bad;
 	}
+	if (first && failed)
+		return failed;
+	more = ballots_cases_run(name, first);
+	known |= more >= 0;
+	failed += max(more, 0);
+	if (first && failed)
+		return failed;
+	more = live_cases_run(name, first);
+	known |= more >= 0;
+	failed += max(more, 0);
 	return known ? failed : -1;
 }

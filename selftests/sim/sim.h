@@ -200,6 +200,7 @@ struct told {
 /**
  * struct node - one node
  * @slab: replicas by owner; the own one is what it writes itself
+ * @lay: layout of the own one; @lays: of all
  * @core: the group
  * @polled: it polls for its peers' rows
  * @kicked: to be woken before the next pass
@@ -216,6 +217,7 @@ struct node {
 	u32 id;
 	u8 *slab[SIM_MAX_NODES];
 	struct sp_layout lay;
+	struct sp_layout lays[SIM_MAX_NODES];
 	struct sp_core core;
 	struct sp_own own[SP_MAX_NODE_LANES];
 	struct sp_tx tx[SP_MAX_NODE_LANES];
@@ -325,6 +327,7 @@ bool sim_run(struct sim *s);
 extern struct sim *sim_running;
 void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who);
 void sim_disturb(struct sim *s);
+void weather_make(struct weather *w, struct rng *r);
 __printf(2, 3) void sim_violation(struct sim *s, const char *fmt, ...);
 __printf(2, 3) void sim_say(struct sim *s, const char *fmt, ...);
 
@@ -349,6 +352,10 @@ void net_freed(struct sim *s, struct node *n);
 bool net_room(const struct conn *c, u32 n);
 u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
 	     const void *src, u32 len, bool copy);
+
+/* live.c */
+void live_read_hook(void);
+extern int sim_reads_left;
 
 /* past.c */
 void sim_forget_past(void);

@@ -17,6 +17,12 @@
 #define S64_MAX			INT64_MAX
 #define S64_MIN			INT64_MIN
 #define GFP_KERNEL		0
+#define swap(a, b)							\
+do {									\
+	__typeof__(a) swap_was = (a);					\
+	(a) = (b);							\
+	(b) = swap_was;							\
+} while (0)
 
 /**
  * struct kunit - one case that runs
@@ -46,6 +52,8 @@ struct kunit_suite {
 	struct kunit_suite * const kunit_suites[] = { __VA_ARGS__, NULL }
 
 void *kunit_kzalloc(struct kunit *test, size_t size, int gfp);
+#define kunit_kcalloc(test, n, size, gfp)				\
+	kunit_kzalloc(test, (n) * (size), gfp)
 __attribute__((format(printf, 5, 6)))
 bool kunit_check(struct kunit *test, bool ok, int line, const char *what,
 		 const char *fmt, ...);
@@ -61,12 +69,21 @@ do {									\
 #define KUNIT_EXPECT_TRUE(test, a)	KUNIT_CHECK(test, #a, a)
 #define KUNIT_EXPECT_FALSE(test, a)	KUNIT_CHECK(test, "!" #a, !(a))
 #define KUNIT_EXPECT_EQ(test, a, b)	KUNIT_CHECK(test, #a " == " #b, (a) == (b))
+#define KUNIT_EXPECT_NE(test, a, b)	KUNIT_CHECK(test, #a " != " #b, (a) != (b))
 #define KUNIT_EXPECT_GE(test, a, b)	KUNIT_CHECK(test, #a " >= " #b, (a) >= (b))
 #define KUNIT_EXPECT_GT(test, a, b)	KUNIT_CHECK(test, #a " > " #b, (a) > (b))
 #define KUNIT_EXPECT_LE(test, a, b)	KUNIT_CHECK(test, #a " <= " #b, (a) <= (b))
 #define KUNIT_EXPECT_LT(test, a, b)	KUNIT_CHECK(test, #a " < " #b, (a) < (b))
+#define KUNIT_EXPECT_TRUE_MSG(test, a, ...)				\
+	KUNIT_CHECK(test, #a, a, __VA_ARGS__)
 #define KUNIT_EXPECT_EQ_MSG(test, a, b, ...)				\
 	KUNIT_CHECK(test, #a " == " #b, (a) == (b), __VA_ARGS__)
+#define KUNIT_EXPECT_GE_MSG(test, a, b, ...)				\
+	KUNIT_CHECK(test, #a " >= " #b, (a) >= (b), __VA_ARGS__)
+#define KUNIT_EXPECT_LE_MSG(test, a, b, ...)				\
+	KUNIT_CHECK(test, #a " <= " #b, (a) <= (b), __VA_ARGS__)
+#define KUNIT_ASSERT_TRUE(test, a)	KUNIT_DEMAND(test, #a, a)
+#define KUNIT_ASSERT_LE(test, a, b)	KUNIT_DEMAND(test, #a " <= " #b, (a) <= (b))
 #define KUNIT_ASSERT_EQ(test, a, b)	KUNIT_DEMAND(test, #a " == " #b, (a) == (b))
 #define KUNIT_ASSERT_NOT_NULL(test, p)	KUNIT_DEMAND(test, #p, (p) != NULL)
 

@@ -2,5 +2,5 @@
 # order.c: delivery of what this node received, not every node
 /^u32 sp_order_deliver/,/^}/{
 s/o->nodes\[0\].received/o->nodes[o->self].received/
-s/stable = min(stable, o->nodes\[i\].received);/;/
+s/upto = min(upto, o->nodes\[i\].received);/;/
 }
