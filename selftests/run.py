@@ -36,7 +36,8 @@ FULL_BOUND = 24 * 3600
 MOST_UNSTEADY = 2
 FAILURES = ('failure', 'error')
 
-PARTS = ['build', 'userlib', 'sim', 'lint', 'harness', 'bench', 'kunit', 'guests', 'guests_x86']
+PARTS = ['build', 'userlib', 'sim', 'model', 'coverage', 'lint', 'harness', 'bench', 'kunit',
+         'guests', 'guests_x86']
 # What --quick leaves out, and how it runs the rest.
 SLOW = ['harness', 'guests_x86']
 QUICK = {'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_SEEDS': '500'}
