@@ -32,9 +32,11 @@ struct ballots_world {
 	u32 side;		/* those on one of them, a bit each */
 	u32 between;
 	bool succession;	/* one leader after the other crashes amid its part */
+	bool careless;		/* reports are sent to suspected nodes, too */
 	struct sp_view view;
 	u32 n;
 	bool cut[BALLOTS_NODES][BALLOTS_NODES];
+	bool slow[BALLOTS_NODES][BALLOTS_NODES];	/* reports take long: [from][to] */
 	struct ballots_node nodes[BALLOTS_NODES];
 	struct sp_report *said[BALLOTS_NODES];
 	u32 nsaid[BALLOTS_NODES];
@@ -44,6 +46,17 @@ struct ballots_world {
 	struct sp_proposal how;
 	const char *why;
 };
+
+/* Reports of a node that crashes may be lost, if nobody has heard them. */
+static void ballots_crash(struct ballots_world *w, u32 i)
+{
+	u32 k;
+
+	w->nodes[i].crashed = true;
+	for (k = 0; k < w->n; k++)
+		w->sent[i][k] = rng_range(&w->rng, w->nodes[k].heard[i],
+					  w->sent[i][k]);
+}
 
 static void ballots_send(struct ballots_world *w, u32 i)
 {
@@ -58,7 +71,7 @@ static void ballots_send(struct ballots_world *w, u32 i)
 	for (k = 0; k < w->n; k++) {
 		u32 to = (first + k) % w->n;
 
-		if (to == i || sp_suspects(&n->ballot, to))
+		if (to == i || (sp_suspects(&n->ballot, to) && !w->careless))
 			continue;
 		/* It may crash between any two of them. */
 		if (!w->calm && rng_chance(&w->rng, 10)) {
@@ -124,6 +137,8 @@ static bool ballots_step(struct ballots_world *w, u32 i, bool dirty)
 		}
 		if (did & SP_STEP_DECIDED)
 			ballots_decided(w, i);
+		if (n->ballot.decided && !w->calm && rng_chance(&w->rng, 200))
+			ballots_crash(w, i);
 	}
 	return moved;
 }
@@ -140,6 +155,16 @@ static bool ballots_receive(struct ballots_world *w, u32 from, u32 to)
 		w->why = "a report that is not believed";
 	ballots_step(w, to, false);
 	return true;
+}
+
+/* Any node hears any other one, unless that takes long. */
+static void ballots_hear(struct ballots_world *w)
+{
+	u32 from = rng_below(&w->rng, w->n);
+	u32 to = rng_below(&w->rng, w->n);
+
+	if (!w->slow[from][to] || rng_chance(&w->rng, 50))
+		ballots_receive(w, from, to);
 }
 
 static void ballots_suspect(struct ballots_world *w, u32 who, u32 whom)
@@ -214,6 +239,7 @@ static void ballots_begin(struct ballots_world *w, u32 n)
 	w->decided = false;
 	w->why = NULL;
 	memset(w->cut, 0, sizeof(w->cut));
+	memset(w->slow, 0, sizeof(w->slow));
 	memset(w->nodes, 0, sizeof(w->nodes));
 	memset(w->sent, 0, sizeof(w->sent));
 	sp_view_init(&w->view, n, 0);
@@ -232,6 +258,16 @@ static void ballots_begin(struct ballots_world *w, u32 n)
 	}
 }
 
+static void ballots_slow(struct ballots_world *w)
+{
+	u32 some = rng_range(&w->rng, 100, 600);
+	u32 i, k;
+
+	for (i = 0; i < w->n; i++)
+		for (k = 0; k < w->n; k++)
+			w->slow[i][k] = rng_chance(&w->rng, some);
+}
+
 static void ballots_world(struct ballots_world *w, u64 seed)
 {
 	u32 n;
@@ -240,14 +276,18 @@ static void ballots_world(struct ballots_world *w, u64 seed)
 	w->one_cut = rng_chance(&w->rng, 100);
 	w->succession = !w->one_cut && rng_chance(&w->rng, 300);
 	w->calm = w->one_cut;
-	n = rng_range(&w->rng, 2 + w->one_cut, BALLOTS_NODES);
+	n = rng_range(&w->rng, w->one_cut || rng_chance(&w->rng, 900) ? 3 : 2,
+		      BALLOTS_NODES);
 	w->cut_a = rng_below(&w->rng, n - 1);
 	w->cut_b = rng_range(&w->rng, w->cut_a + 1, n - 1);
 	w->torn = n > 3 && !w->one_cut && !w->succession && rng_chance(&w->rng, 150);
 	w->side = rng_below(&w->rng, 1u << n);
 	w->between = rng_below(&w->rng, n);
 	w->unnoticed = w->one_cut && rng_chance(&w->rng, 500);
+	w->careless = rng_chance(&w->rng, 300);
 	ballots_begin(w, n);
+	if (rng_chance(&w->rng, 500))
+		ballots_slow(w);
 }
 
 /* A leader that has proposed crashes; a node finds out that one has. */
@@ -261,7 +301,7 @@ static void ballots_succeed(struct ballots_world *w, u32 a, u32 b)
 		crashed += w->nodes[i].crashed;
 	if (sp_ballot_own(&n->ballot)->accepted.ballot == a + 1 &&
 	    2 * (crashed + 1) < w->n) {
-		n->crashed = true;
+		ballots_crash(w, a);
 	} else if (!sp_ballot_own(&n->ballot)->wedged && !crashed) {
 		sp_ballot_leave(&n->ballot, a, SP_LEFT);
 		ballots_step(w, a, true);
@@ -270,18 +310,32 @@ static void ballots_succeed(struct ballots_world *w, u32 a, u32 b)
 	}
 }
 
-static void ballots_chance(struct ballots_world *w)
+/* Any node, rather than others one that has accepted and not decided. */
+static u32 ballots_amid(struct ballots_world *w)
+{
+	u32 tries = rng_below(&w->rng, 8);
+	u32 i;
+
+	do
+		i = rng_below(&w->rng, w->n);
+	while (tries-- && (w->nodes[i].ballot.decided ||
+			   !sp_ballot_own(&w->nodes[i].ballot)->accepted.ballot));
+	return i;
+}
+
+/* Something happens to a node, unless it is gone: gives whether it did. */
+static bool ballots_chance(struct ballots_world *w)
 {
 	struct rng *r = &w->rng;
-	u32 a = rng_below(r, w->n);
+	u32 a = ballots_amid(w);
 	u32 b = rng_below(r, w->n);
 	struct ballots_node *n = &w->nodes[a];
 
 	if (a == b || n->crashed || n->lost || n->ballot.decided)
-		return;
+		return false;
 	switch (rng_below(r, 5)) {
 	case 0:
-		n->crashed = true;
+		ballots_crash(w, a);
 		break;
 	case 1:
 		w->cut[a][b] = true;
@@ -295,6 +349,7 @@ static void ballots_chance(struct ballots_world *w)
 	default:
 		ballots_suspect(w, a, b);
 	}
+	return true;
 }
 
 /*
@@ -363,9 +418,10 @@ static void ballots_end(struct ballots_world *w)
 static bool ballots_one(struct ballots_world *w, u64 seed)
 {
 	u32 steps, i;
-	u32 often;
+	u32 often, faults;
 
 	ballots_world(w, seed);
+	faults = rng_range(&w->rng, 1, 8);
 	steps = rng_range(&w->rng, 10, 300);
 	often = rng_range(&w->rng, 10, 400);
 	for (i = 0; i < steps && !w->why; i++) {
@@ -387,15 +443,14 @@ static bool ballots_one(struct ballots_world *w, u64 seed)
 			/* A timer that is late. */
 			ballots_suspect(w, a, b);
 		else if (w->one_cut)
-			ballots_receive(w, rng_below(&w->rng, w->n),
-				   rng_below(&w->rng, w->n));
+			ballots_hear(w);
 		else if (w->torn && rng_chance(&w->rng, often))
 			ballots_tear(w);
-		else if (!w->torn && !w->succession && (!i || rng_chance(&w->rng, often)))
-			ballots_chance(w);
+		else if (!w->torn && !w->succession && faults &&
+			 (!i || rng_chance(&w->rng, often)))
+			faults -= ballots_chance(w);
 		else
-			ballots_receive(w, rng_below(&w->rng, w->n),
-				   rng_below(&w->rng, w->n));
+			ballots_hear(w);
 	}
 	ballots_end(w);
 	if (w->one_cut)

@@ -21,7 +21,7 @@ static const char * const doorbell_names[SIM_DOORBELLS] = {
 
 static const char * const kind_names[] = { "fixed", "live", "ballots" };
 
-#define BALLOTS_A_SEED	100	/* agreements of one seed */
+#define BALLOTS_A_SEED	200	/* agreements of one seed */
 #define SHORTEST_LINES	60	/* of the shortest run that fails */
 
 struct args {
