@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-# ballot.c ballots: a new leader takes the longest list, under whatever ballot (review 15)
-# not by seeds: of two proposals the later one is the longer one, too
+# ballot.c ballots: a new leader takes the longest list, if only its own, under whatever ballot (review 15)
 /^static bool sp_ballot_lead/i\
-static u32 longest(const struct sp_proposal *p)\
+static u32 sp_proposal_length(const struct sp_proposal *p)\
 {\
-	u32 n = p->njoins + !!p->ballot;\
+	u32 n = p->njoins;\
 	u32 i;\
 \
 	for (i = 0; i < SP_MAX_MEMBERS; i++)\
@@ -12,4 +11,10 @@ static u32 longest(const struct sp_proposal *p)\
 	return n;\
 }\
 
-/^static bool sp_ballot_lead/,/^}/s/p->ballot > best->ballot)/longest(p) > longest(best))/
+/^static bool sp_ballot_lead/,/^}/{
+s/	if (best->ballot)/	struct sp_proposal mine;\
+\
+	sp_ballot_propose(b, nodes, \&mine);\
+	if (best->ballot \&\& sp_proposal_length(best) >= sp_proposal_length(\&mine))/
+s/		sp_ballot_propose(b, nodes, &own->accepted);/		own->accepted = mine;/
+}

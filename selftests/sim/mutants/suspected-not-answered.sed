@@ -1,4 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0
 # suspect.c ballots: a node that suspects this one is believed
-# not by seeds: a node sends no report to a node that it suspects
 /^static bool sp_suspect_adopt_one/,/^}/s/if (r->suspected/if (0 \&\& r->suspected/
