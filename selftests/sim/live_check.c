@@ -265,6 +265,8 @@ static void lcheck_out(struct live *l, struct lnode *n)
 {
 	u64 id;
 
+	if (l->opts.minority && n->why == -ENETDOWN)
+		live_violation(l, "node %u wants a majority", n->id);
 	if (n->blame || !n->why || lcheck_accuser(l, n))
 		return;
 	for (id = lnode_view(n)->id; id <= l->newest; id++)
