@@ -841,8 +841,6 @@ static void lnode_agree(struct lnode *n)
 		n->heard = false;
 		did = sp_ballot_step(&n->ballot);
 		lnode_fence(n);
-		if (did == -ENETDOWN && n->ballot.minority)
-			live_violation(l, "node %u asks for a majority", n->id);
 		if (did == -ENETDOWN) {
 			lnode_out(n, did);
 			return;
