@@ -132,7 +132,7 @@ struct sp_pushed {
  * @woken: epoch of the peer's flag that it was woken for
  * @polled: the peer polls for our row, so its flag says whether it sleeps
  * @behind: @pushed is ahead of the last row posted
- * @cut: nothing can be posted to it for now, and nothing of it is sure to come
+ * @cut: there is no connection to it: nothing is posted to it
  * @gone: nothing is posted to it and nothing read from it any more
  */
 struct sp_peer {

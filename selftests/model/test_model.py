@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """The model of the view change: the states of small groups, and planted bugs, each a case."""
 
-import os
 import re
-import subprocess
 
 import pytest
+from script import script
 
-PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 
-
-def model(*args, timeout=2000):
-    """The lines of a run that must succeed; a hang ends it."""
-    try:
-        done = subprocess.run([os.path.join(PROJECT, 'scripts', 'model'), *args], text=True,
-                              check=False, timeout=timeout, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    except subprocess.TimeoutExpired as e:
-        said = (e.stdout or b'').decode(errors='replace')
-        pytest.fail(f'no end after {timeout} s\n{said}')
-    assert done.returncode == 0, done.stdout
-    return done.stdout.splitlines()
+def model(*args):
+    return script('model', *args).splitlines()
 
 
 def test_no_violation():

@@ -36,17 +36,18 @@ struct lnode;
 #define LIVE_BREAK_QUARANTINE	(1u << 4)	/* memory of who is gone is used again */
 #define LIVE_BREAK_OLD_QP	(1u << 5)	/* a new connection before the old is dead */
 #define LIVE_BREAK_CURSOR	(1u << 6)	/* who joins reads what was before it */
-#define LIVE_BREAK_AGAIN	(1u << 7)	/* nothing is said again on a new connection */
-#define LIVE_BREAK_EARLY	(1u << 8)	/* a tell of the next view is dropped */
+#define LIVE_BREAK_AGAIN	(1u << 7)	/* nothing is reported again on a new connection */
+#define LIVE_BREAK_EARLY	(1u << 8)	/* a report on the next view is dropped */
 #define LIVE_BREAK_ADOPT	(1u << 9)	/* what is said of lower ranks is believed */
-#define LIVE_BREAK_OLD_TELL	(1u << 10)	/* the last word on a view is not kept */
+#define LIVE_BREAK_OLD_REPORT	(1u << 10)	/* the last report on a view is not kept */
 #define LIVE_BREAK_INCARNATION	(1u << 11)	/* who comes back is taken for who went */
 #define LIVE_BREAK_DRAIN	(1u << 12)	/* a wedge waits for the send queues */
 #define LIVE_BREAK_DEATH	(1u << 13)	/* a program's death has to be found out */
+#define LIVE_BREAK_STALE	(1u << 14)	/* a dead connection is listened to */
 
 enum fault_kind {
 	FAULT_CRASH,
-	FAULT_CRASH_SEND,	/* amid saying its tell */
+	FAULT_CRASH_SEND,	/* amid sending its report */
 	FAULT_CRASH_POST,	/* amid a push */
 	FAULT_CRASH_INSTALL,	/* when it has decided */
 	FAULT_PAUSE,

@@ -171,7 +171,7 @@ void lnet_send(struct live *l, u32 from, u32 to, enum msg_kind kind, u64 arg,
 	p->msg.inc = live_pair(l, from, to)->inc;
 	p->msg.arg = arg;
 	p->msg.body = body;
-	live_trace(l, "%u->%u says %d at #%llu", from, to, kind,
+	live_trace(l, "%u->%u sends message %d as #%llu", from, to, kind,
 		   (unsigned long long)d->posted);
 	lnet_go(l, d);
 }

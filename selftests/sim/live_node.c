@@ -412,7 +412,7 @@ void lnode_connected(struct lnode *n, u32 id, bool welcome)
 	lnode_send_keys(n, id);
 	if (n->l->opts.broken & LIVE_BREAK_AGAIN)
 		return;
-	if (n->last && !(n->l->opts.broken & LIVE_BREAK_OLD_TELL))
+	if (n->last && !(n->l->opts.broken & LIVE_BREAK_OLD_REPORT))
 		lnet_send(n->l, n->id, id, MSG_REPORT, 0, n->last);
 	lnet_send(n->l, n->id, id, MSG_REPORT, 0, lnode_report(n));
 }
@@ -425,7 +425,7 @@ static void lnode_send_report(struct lnode *n)
 	u32 i;
 
 	n->dirty = false;
-	live_trace(n->l, "node %u says: view %llu suspects %#llx%s ballot %d asks %u",
+	live_trace(n->l, "node %u reports: view %llu suspects %#llx%s ballot %d joins %u",
 		   n->id, (unsigned long long)t->view,
 		   (unsigned long long)t->suspected,
 		   t->wedged ? " wedged" : "", (int)t->accepted.ballot, t->njoins);
@@ -941,7 +941,7 @@ static void lnode_message(struct lnode *n, const struct msg *m)
 	struct sp_addr self = live_addr(n->id);
 	int rank;
 
-	if (lnode_stale(n, m))
+	if (lnode_stale(n, m) && !(l->opts.broken & LIVE_BREAK_STALE))
 		return;
 	n->heard = true;
 	if (n->state == NODE_JOINING) {

@@ -11,23 +11,14 @@ import os
 import subprocess
 
 import pytest
+from script import PROJECT, script
 
-PROJECT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
 SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '5000'))
 JOBS = str(len(os.sched_getaffinity(0)))
 
 
-def sim(*args, timeout=2000):
-    """The output of a run that must succeed; a hang ends it."""
-    try:
-        done = subprocess.run([os.path.join(PROJECT, 'scripts', 'sim'), *args], text=True,
-                              check=False, timeout=timeout, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    except subprocess.TimeoutExpired as e:
-        said = (e.stdout or b'').decode(errors='replace')
-        pytest.fail(f'no end after {timeout} s\n{said}')
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+def sim(*args):
+    return script('sim', *args)
 
 
 def names(what):
