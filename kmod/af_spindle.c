@@ -174,18 +174,21 @@ static int sp_getname(struct socket *sock, struct sockaddr *sa, int peer)
 	return sizeof(struct sockaddr_spindle);
 }
 
-/* The errno of a group that has failed, else 0. */
-static int sp_group_error(const struct sp_group *g)
+/* The errno of a group that has failed for a member, else 0. */
+static int sp_rx_error(const struct sp_sock *ss, const struct sp_group *g)
 {
+	if (sp_local_out(&ss->local))
+		return 0;
 	return sp_group_state(g) == SP_VIEW_FAILED ? g->error : 0;
 }
 
-/* Has the group failed, or come to its end? */
-static bool sp_group_ended(const struct sp_group *g)
+/* Has the group failed, or come to its end, or the member left it? */
+static bool sp_rx_ended(const struct sp_sock *ss, const struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
 
-	return state == SP_VIEW_FAILED || state == SP_VIEW_CLOSED;
+	return state == SP_VIEW_FAILED || state == SP_VIEW_CLOSED ||
+	       sp_local_out(&ss->local);
 }
 
 /* May the member send now? 0, -EAGAIN before the view, or why it never may. */
@@ -195,6 +198,8 @@ static int sp_tx_open(const struct sp_sock *ss, struct sp_group *g)
 		return -EPIPE;
 	if (ss->local.flags & SP_MEMBER_RECEIVER)
 		return -EACCES;
+	if (READ_ONCE(ss->local.leaving) || sp_local_out(&ss->local))
+		return -EPIPE;
 	switch (sp_group_state(g)) {
 	case SP_VIEW_FORMING:
 		return -EAGAIN;
@@ -263,23 +268,68 @@ static void sp_tx_starved(const struct sp_sock *ss, struct sp_group *g)
 }
 
 /**
- * sp_rx_log() - the first message in the log that a member has not consumed
- * @g: the group
- * @cursor: where to look; moves on over entries that say that a sender has said
- *	its last, which are nobody's message
+ * sp_rx_wants() - does a member's program want events of a type
+ * @local: the member
+ * @type: enum spindle_event_type
  *
- * Return: its entry, or NULL when there is none.
+ * Return: true when it does.
  */
-const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor)
+bool sp_rx_wants(const struct sp_local *local, u32 type)
 {
-	/* F in group.h. */
+	return type < 32 && (READ_ONCE(local->events) >> type & 1);
+}
+
+/**
+ * sp_rx_gives() - is a member's program given an entry of the log
+ * @local: the member
+ * @log: the entry
+ *
+ * Return: false when it says that a sender has said its last, which is nobody's
+ * message, and when it is an event that the program does not want.
+ */
+bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log)
+{
+	u32 flags = READ_ONCE(log->flags);
+
+	if (flags & SP_LOG_EVENT)
+		return sp_rx_wants(local, READ_ONCE(log->lane));
+	return !(flags & SP_DESC_FIN);
+}
+
+/* How far a member may read: what is published, and for it. */
+static u64 sp_rx_limit(const struct sp_group *g, const struct sp_local *local)
+{
+	/* F in group.h: whose end that shows is read after it. */
 	u64 published = smp_load_acquire(&g->published);
+	/* J in group.h. */
+	u64 end = smp_load_acquire(&local->end);
+
+	return min(published, end);
+}
+
+/**
+ * sp_rx_log() - the first entry of the log that a member's program is given
+ * @g: the group
+ * @local: the member
+ * @at: where to look; moves on over entries that sp_rx_gives() is false for
+ *
+ * Return: the entry, or NULL when there is none.
+ */
+const struct sp_log *sp_rx_log(const struct sp_group *g,
+			       const struct sp_local *local,
+			       struct sp_rx_at *at)
+{
+	u64 limit = sp_rx_limit(g, local);
 	const struct sp_order *o = &g->core.order;
 
-	for (; *cursor != published; ++*cursor) {
-		const struct sp_log *log = &o->log[*cursor & (o->log_size - 1)];
+	for (; at->cursor < limit; at->cursor++) {
+		const struct sp_log *log = &o->log[at->cursor & (o->log_size - 1)];
 
-		if (!(READ_ONCE(log->flags) & SP_DESC_FIN))
+		/* Its number is the low half of the view's. */
+		if ((READ_ONCE(log->flags) & SP_LOG_EVENT) &&
+		    READ_ONCE(log->lane) == SPINDLE_EVENT_VIEW)
+			at->view += READ_ONCE(log->pos) - (u32)at->view;
+		if (sp_rx_gives(local, log))
 			return log;
 	}
 	return NULL;
@@ -297,17 +347,20 @@ static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
 	bool shut = READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN;
-	/* What the queue's filler has passed by is found in the queue. */
-	u64 cursor = smp_load_acquire(&ss->local.cursor);
+	bool out = sp_local_out(&ss->local);
+	struct sp_rx_at at = {
+		/* What the queue's filler has passed by is found in the queue. */
+		.cursor = smp_load_acquire(&ss->local.cursor),
+	};
 
 	if (!shut && (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
 		      sp_rings_readable(&ss->local) :
-		      sp_rx_log(g, &cursor) ||
+		      sp_rx_log(g, &ss->local, &at) ||
 		      !list_empty(&ss->local.queue.messages)))
 		return 1;
-	if (state == SP_VIEW_FAILED && !atomic_xchg(&ss->failed, 1))
+	if (state == SP_VIEW_FAILED && !out && !atomic_xchg(&ss->failed, 1))
 		WRITE_ONCE(ss->sk.sk_err, -g->error);
-	if (shut || state == SP_VIEW_CLOSED)
+	if (shut || out || state == SP_VIEW_CLOSED)
 		return 0;
 	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
 }
@@ -427,28 +480,6 @@ out:
 	return ret ?: (int)len;
 }
 
-static void sp_rx_info(struct sp_sock *ss, struct sp_group *g,
-		       const struct sp_log *log, u32 rank, struct msghdr *msg)
-{
-	struct spindle_msg_info info = {
-		.view = g->view.id,
-		.seq = log->seq,
-		.rank = rank,
-	};
-
-	put_cmsg(msg, SOL_SPINDLE, SPINDLE_CMSG_INFO, sizeof(info), &info);
-}
-
-static u32 sp_rx_sender(const struct sp_group *g, u32 lane)
-{
-	u32 rank = lane;
-
-	/* Senders are ranked as members are. */
-	while (g->view.members[rank].lane != (s32)lane)
-		rank++;
-	return rank;
-}
-
 /**
  * sp_rx_bytes() - a message's bytes, in the replica of the sender's ring
  * @g: the group
@@ -458,18 +489,17 @@ static u32 sp_rx_sender(const struct sp_group *g, u32 lane)
  */
 const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
 {
-	const struct sp_lane *lane = &g->core.order.lanes[log->lane];
-	const struct sp_slab *slab = lane->node == g->self ?
-		g->slab : g->peers[lane->node].slab;
+	const struct sp_lane_slot *slot = sp_group_slot(g, log);
 
-	return slab->ring[lane->lane] + ((u64)log->pos << SP_UNIT_SHIFT);
+	return slot->slab->ring[slot->nr] + ((u64)log->pos << SP_UNIT_SHIFT);
 }
 
 /* What a reader has before it: an entry of the log or of its queue. */
 struct sp_rx {
 	const struct sp_log *log;
 	const u8 *bytes;
-	u64 cursor;
+	struct sp_event *event;	/* in place of @bytes; held */
+	struct sp_rx_at at;
 	bool queued;
 };
 
@@ -483,39 +513,80 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	if (ret <= 0)
 		return ret;
 	rx->queued = ss->local.queue.on;
+	rx->event = NULL;
 	if (rx->queued) {
 		m = sp_detach_first(g, &ss->local);
 		if (IS_ERR(m))
 			return PTR_ERR(m);
 		rx->log = &m->log;
+		rx->at.view = m->view;
 		rx->bytes = m->data;
-	} else {
-		rx->cursor = ss->local.cursor;
-		rx->log = sp_rx_log(g, &rx->cursor);
-		rx->bytes = sp_rx_bytes(g, rx->log);
+		rx->event = m->event;
+		if (rx->event)
+			kref_get(&rx->event->ref);
+		return 1;
 	}
-	return 1;
+	rx->at.cursor = ss->local.cursor;
+	rx->at.view = ss->local.view;
+	rx->log = sp_rx_log(g, &ss->local, &rx->at);
+	/* What was there is behind the member's end now, and was not wanted then. */
+	if (!rx->log)
+		return 0;
+	if (!(rx->log->flags & SP_LOG_EVENT)) {
+		rx->bytes = sp_rx_bytes(g, rx->log);
+		return 1;
+	}
+	rx->event = sp_event_find(g, rx->log->lane, rx->log->pos);
+	/* Nothing is kept for who reads no more: shutdown() came meanwhile. */
+	return rx->event ? 1 : 0;
 }
 
 static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		      const struct sp_rx *rx, bool taken)
 {
-	if (taken)
+	if (taken && !rx->event)
 		WRITE_ONCE(ss->received, ss->received + 1);
+	sp_event_put(rx->event);
 	if (rx->queued) {
 		sp_detach_done(g, &ss->local, taken);
 	} else if (taken) {
+		ss->local.view = rx->at.view;
 		/* G in group.h: the copy is done, the space may be reused. */
-		smp_store_release(&ss->local.cursor, rx->cursor + 1);
+		smp_store_release(&ss->local.cursor, rx->at.cursor + 1);
 		sp_group_moved(g);
 	}
 	if (!taken)
 		return;
 	/* Pairs with sp_state_change(): one of the two sees that nothing is left. */
 	smp_mb();
-	if (sp_group_ended(g) && sp_rx_poll(ss, g) <= 0)
+	if (sp_rx_ended(ss, g) && sp_rx_poll(ss, g) <= 0)
 		/* Others wait for that. */
 		ss->sk.sk_state_change(&ss->sk);
+}
+
+/* An event in place of a message. */
+static int sp_rx_copy_event(struct sp_sock *ss, struct sp_group *g,
+			    const struct sp_event *ev, struct msghdr *msg,
+			    size_t size, int flags)
+{
+	size_t len = sp_event_size(ev);
+	size_t n = min(len, size);
+	struct spindle_event *e;
+	int ret = 0;
+
+	e = kvmalloc(len, GFP_KERNEL_ACCOUNT);
+	if (!e)
+		return -ENOMEM;
+	sp_event_give(ev, g, &ss->local, e);
+	if (copy_to_iter(e, n, &msg->msg_iter) != n)
+		ret = -EFAULT;
+	kvfree(e);
+	if (ret)
+		return ret;
+	if (n < len)
+		msg->msg_flags |= MSG_TRUNC;
+	msg->msg_flags |= MSG_EOR | MSG_SPINDLE_EVENT;
+	return flags & MSG_TRUNC ? len : n;
 }
 
 static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
@@ -523,9 +594,11 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 		      int flags)
 {
 	const struct sp_log *log = rx->log;
-	u32 rank = sp_rx_sender(g, log->lane);
+	u32 rank = log->lane >> SP_LOG_RANK_SHIFT;
 	size_t n = min_t(size_t, log->len, size);
 
+	if (rx->event)
+		return sp_rx_copy_event(ss, g, rx->event, msg, size, flags);
 	if (copy_to_iter((void *)rx->bytes, n, &msg->msg_iter) != n)
 		return -EFAULT;
 	/* The copy before the look: sp_shutdown() says so before it gives room back. */
@@ -538,12 +611,20 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 		msg->msg_flags |= MSG_TRUNC;
 	msg->msg_flags |= MSG_EOR;
 	if (msg->msg_name) {
-		sp_sockaddr_give(&g->view.members[rank].addr,
+		sp_sockaddr_give(&sp_group_slot(g, log)->addr,
 				 g->node->scope_id, rank, msg->msg_name);
 		msg->msg_namelen = sizeof(struct sockaddr_spindle);
 	}
-	if (ss->recvinfo)
-		sp_rx_info(ss, g, log, rank, msg);
+	if (ss->recvinfo) {
+		struct spindle_msg_info info = {
+			.view = rx->at.view,
+			.seq = log->seq,
+			.rank = rank,
+		};
+
+		put_cmsg(msg, SOL_SPINDLE, SPINDLE_CMSG_INFO, sizeof(info),
+			 &info);
+	}
 	return flags & MSG_TRUNC ? log->len : n;
 }
 
@@ -621,7 +702,7 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 	if (!rx && (tx == -EPIPE || tx == -EACCES))
 		mask |= EPOLLHUP;
 	/* Not if the last message came, and then the failure, since we looked. */
-	if (rx != 1 && rx != -EAGAIN && sp_group_error(g))
+	if (rx != 1 && rx != -EAGAIN && sp_rx_error(ss, g))
 		mask |= EPOLLERR | EPOLLHUP;
 out:
 	if (READ_ONCE(sk->sk_err))
@@ -690,7 +771,8 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 			return -EBUSY;
 		mutex_lock(&ss->rx_lock);
 		if (sp_rx_begin(ss, g, &rx) > 0) {
-			bytes = rx.log->len;
+			bytes = rx.event ? sp_event_size(rx.event) :
+				rx.log->len;
 			sp_rx_end(ss, g, &rx, false);
 		}
 		mutex_unlock(&ss->rx_lock);

@@ -72,11 +72,25 @@ static inline void sp_local_received(struct sp_local *local, u64 messages)
 	WRITE_ONCE(ss->received, ss->received + messages);
 }
 
-u32 sp_group_uapi_state(const struct sp_group *g);
+/**
+ * struct sp_rx_at - where a member reads
+ * @cursor: entries of the log that it has passed
+ * @view: number of the view there
+ */
+struct sp_rx_at {
+	u64 cursor;
+	u64 view;
+};
+
+u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local);
 int sp_rings_map(struct sp_sock *ss, int flags);
 int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info);
 int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma);
-const struct sp_log *sp_rx_log(const struct sp_group *g, u64 *cursor);
+const struct sp_log *sp_rx_log(const struct sp_group *g,
+			       const struct sp_local *local,
+			       struct sp_rx_at *at);
+bool sp_rx_wants(const struct sp_local *local, u32 type);
+bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log);
 const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log);
 
 int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,

@@ -2,7 +2,8 @@
 /*
  * Detached delivery: what was published is copied out of the rings into a
  * queue of the socket's own, so that a slow reader holds nobody until its quota
- * is full (Spindle paper, section 3.5).
+ * is full (Spindle paper, section 3.5). Events that its program wants go there,
+ * too.
  *
  * The engine fills the queue after it has published, the reader after it has
  * taken something out: that is all there is to do in a group that has ended.
@@ -38,7 +39,7 @@ static bool sp_detach_fits(const struct sp_local *local,
 }
 
 static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
-			  const struct sp_log *log, gfp_t gfp)
+			  const struct sp_log *log, u64 view, gfp_t gfp)
 {
 	struct sp_detached *m;
 
@@ -53,7 +54,12 @@ static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 		return false;
 	}
 	m->log = *log;
-	memcpy(m->data, sp_rx_bytes(g, log), log->len);
+	m->view = view;
+	m->event = NULL;
+	if (log->flags & SP_LOG_EVENT)
+		m->event = sp_event_find(g, log->lane, log->pos);
+	else
+		memcpy(m->data, sp_rx_bytes(g, log), log->len);
 	atomic64_add(log->len, &g->counters.copied_bytes);
 	atomic_add(sp_detach_charge(log), &local->sk->sk_rmem_alloc);
 	list_add_tail(&m->list, &local->queue.messages);
@@ -64,32 +70,38 @@ static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 static bool sp_detach_fill(struct sp_group *g, struct sp_local *local,
 			   gfp_t gfp)
 {
+	struct sp_rx_at at = { local->cursor, local->view };
 	u64 was = local->cursor;
 	const struct sp_log *log;
 	struct mem_cgroup *old;
-	u64 cursor = was;
 
 	lockdep_assert_held(&local->queue.lock);
 	/* Then nothing is kept for it in the rings. */
 	if (READ_ONCE(local->deaf))
 		return false;
 	old = sp_charge_to(local->memcg);
-	while ((log = sp_rx_log(g, &cursor)) &&
-	       sp_detach_one(g, local, log, gfp)) {
-		cursor++;
+	while ((log = sp_rx_log(g, local, &at)) &&
+	       sp_detach_one(g, local, log, at.view, gfp)) {
+		local->view = at.view;
+		at.cursor++;
 		/* G in group.h: the copy is done, and can be found. */
-		smp_store_release(&local->cursor, cursor);
+		smp_store_release(&local->cursor, at.cursor);
 	}
 	sp_charge_to(old);
-	/* G, too: past the ends of senders, which are nobody's message. */
-	smp_store_release(&local->cursor, cursor);
-	return cursor != was;
+	/* An event that finds no room is come by once more, with its view. */
+	if (log && (log->flags & SP_LOG_EVENT))
+		at.view = local->view;
+	local->view = at.view;
+	/* G, too: past what is nobody's message, and unwanted. */
+	smp_store_release(&local->cursor, at.cursor);
+	return at.cursor != was;
 }
 
 static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
 {
 	list_del(&m->list);
 	atomic_sub(sp_detach_charge(&m->log), &local->sk->sk_rmem_alloc);
+	sp_event_put(m->event);
 	kvfree(m);
 }
 
@@ -200,7 +212,7 @@ void sp_detach_all(struct sp_group *g)
 	list_for_each_entry(local, &g->locals, on_group) {
 		struct sp_queue *q = &local->queue;
 		const struct sp_log *log;
-		u64 cursor;
+		struct sp_rx_at at;
 
 		if (!READ_ONCE(q->on) || READ_ONCE(local->deaf))
 			continue;
@@ -209,8 +221,9 @@ void sp_detach_all(struct sp_group *g)
 			continue;
 		}
 		sp_detach_fill(g, local, SP_DETACH_NOW);
-		cursor = local->cursor;
-		log = sp_rx_log(g, &cursor);
+		at.cursor = local->cursor;
+		at.view = local->view;
+		log = sp_rx_log(g, local, &at);
 		if (log && sp_detach_fits(local, log))
 			queue_work(system_unbound_wq, &q->fill);
 		mutex_unlock(&q->lock);
@@ -229,17 +242,18 @@ struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_queue *q = &local->queue;
 	struct sp_detached *m;
+	struct sp_rx_at at;
 	bool moved = false;
-	u64 cursor;
 
 	mutex_lock(&q->lock);
 	if (list_empty(&q->messages))
 		moved = sp_detach_fill(g, local, SP_DETACH_HARD);
 	m = list_first_entry_or_null(&q->messages, struct sp_detached, list);
 	q->reading = m;
-	cursor = local->cursor;
+	at.cursor = local->cursor;
+	at.view = local->view;
 	if (!m)
-		m = ERR_PTR(!READ_ONCE(local->deaf) && sp_rx_log(g, &cursor) ?
+		m = ERR_PTR(!READ_ONCE(local->deaf) && sp_rx_log(g, local, &at) ?
 			    -ENOMEM : -EAGAIN);
 	mutex_unlock(&q->lock);
 	if (moved)
@@ -283,6 +297,25 @@ void sp_detach_purge(struct sp_local *local)
 	mutex_lock(&q->lock);
 	list_for_each_entry_safe(m, next, &q->messages, list)
 		if (m != q->reading)
+			sp_detach_drop(local, m);
+	mutex_unlock(&q->lock);
+}
+
+/**
+ * sp_detach_sift() - the program wants other events than before
+ * @local: the member; its socket's rx_lock is held
+ *
+ * What it does not want any more is taken out of the queue. What was not put
+ * there is not to be had any more.
+ */
+void sp_detach_sift(struct sp_local *local)
+{
+	struct sp_queue *q = &local->queue;
+	struct sp_detached *m, *next;
+
+	mutex_lock(&q->lock);
+	list_for_each_entry_safe(m, next, &q->messages, list)
+		if (m->event && !sp_rx_wants(local, m->event->type))
 			sp_detach_drop(local, m);
 	mutex_unlock(&q->lock);
 }

@@ -15,21 +15,31 @@
 #include "group.h"
 #include "observe/observe.h"
 
-/* Entries of the log that no member of this node needs any longer. */
-static u64 sp_engine_released(struct sp_group *g)
+/**
+ * sp_engine_released() - what no member of this node needs any longer
+ * @g: the group
+ *
+ * Context: the engine's lock is held.
+ *
+ * Return: so many entries of the log, from the first.
+ */
+u64 sp_engine_released(struct sp_group *g)
 {
 	u64 released = g->core.order.published;
 	struct sp_local *local;
+	u64 cursor;
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		if (READ_ONCE(local->deaf))
 			continue;
-		if (sp_rings_mapped(local, SPINDLE_MAP_RX)) {
-			released = min(released, sp_rings_released(g, local));
-			continue;
-		}
-		/* H in group.h: the space may be filled again from here on. */
-		released = min(released, smp_load_acquire(&local->cursor));
+		if (sp_rings_mapped(local, SPINDLE_MAP_RX))
+			cursor = sp_rings_released(g, local);
+		else
+			/* H in group.h: the space may be filled again. */
+			cursor = smp_load_acquire(&local->cursor);
+		/* Who has read to its end needs nothing that comes after it. */
+		if (cursor < local->end)
+			released = min(released, cursor);
 	}
 	return released;
 }
@@ -42,7 +52,8 @@ static bool sp_engine_missed(struct sp_group *g, u64 released)
 	if (sp_engine_released(g) != released || sp_rings_missed(g))
 		return true;
 	for (i = 0; i < g->core.nown; i++)
-		if (READ_ONCE(g->lanes[i].tx.now.count) !=
+		if (g->core.own[i].tx &&
+		    READ_ONCE(g->lanes[i].tx.now.count) !=
 		    g->core.own[i].now.count)
 			return true;
 	return false;
@@ -53,10 +64,13 @@ static void sp_engine_asked(struct sp_group *g)
 {
 	u32 i;
 
-	for (i = 0; i < g->view.nnodes; i++) {
-		struct sp_gpeer *gp = &g->peers[i];
-		int asks = atomic_read(&gp->asks);
+	for (i = 0; i < g->core.order.nnodes; i++) {
+		struct sp_group_peer *gp = g->peer[i];
+		int asks;
 
+		if (!gp)
+			continue;
+		asks = atomic_read(&gp->asks);
 		if (asks == gp->seen)
 			continue;
 		gp->seen = asks;
@@ -78,8 +92,47 @@ static void sp_engine_collect(struct sp_group *g)
 	}
 }
 
-/* One pass over a group. Returns false when it has failed. */
-static bool sp_engine_pass(struct sp_group *g)
+/* Has all that a member which is to leave has sent come everywhere? */
+static bool sp_engine_drained(const struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->core.nown; i++)
+		if (g->core.own[i].tx &&
+		    READ_ONCE(g->lanes[i].leaving) != SP_STAYS &&
+		    sp_own_lane(&g->core, i)->taken ==
+		    READ_ONCE(g->lanes[i].tx.now.count))
+			return true;
+	return false;
+}
+
+/*
+ * A pass has found a node whose writes no correct node makes: it is not heard any
+ * more, and suspected. The group goes on.
+ */
+static void sp_engine_fault(struct sp_group *g)
+{
+	g->core.peers[g->core.faulty].gone = true;
+	/* Requests to it may be sent again: sp_views_faulty() has this taken back. */
+	g->core.hold = true;
+	g->faulty |= 1ULL << g->core.faulty;
+	queue_work(sp_wq, &g->event);
+	/* The pass had not come to its end. */
+	atomic_set(&g->kick, 1);
+}
+
+/* Let go of events that everybody here has read. */
+static void sp_engine_events(struct sp_group *g)
+{
+	const struct sp_event *first;
+
+	first = list_first_entry_or_null(&g->events, struct sp_event, on_group);
+	if (first && first->at < g->core.order.released)
+		sp_events_drop(g, false);
+}
+
+/* One pass over a group. */
+static void sp_engine_pass(struct sp_group *g)
 {
 	u64 released;
 	bool blocks;
@@ -93,10 +146,10 @@ static bool sp_engine_pass(struct sp_group *g)
 	did = sp_pass(&g->core, released);
 	WRITE_ONCE(g->counters.passes, g->counters.passes + 1);
 	if (did < 0) {
-		WRITE_ONCE(g->faulty, did);
-		queue_work(sp_wq, &g->event);
-		return false;
+		sp_engine_fault(g);
+		return;
 	}
+	sp_engine_events(g);
 	if (did & SP_DID_DELIVER) {
 		/* E in group.h. */
 		smp_store_release(&g->published, g->core.order.published);
@@ -115,12 +168,15 @@ static bool sp_engine_pass(struct sp_group *g)
 	 * The end. Members may leave from now on, so the peers must have been
 	 * told that all was received here.
 	 */
-	if (!g->closing && g->core.order.fins == g->core.order.nlanes &&
-	    !g->core.unposted) {
+	if (!g->closing && g->core.order.nlanes && !g->core.wedged &&
+	    g->core.order.fins == g->core.order.nlanes && !g->core.unposted) {
 		WRITE_ONCE(g->closing, true);
 		queue_work(sp_wq, &g->event);
 	}
-	if (blocks) {
+	if (sp_engine_drained(g))
+		queue_work(sp_wq, &g->event);
+	/* What is done while it is wedged waits for the next view. */
+	if (blocks && !g->core.wedged) {
 		/*
 		 * Pairs with the barrier in sp_group_moved(), and with that of
 		 * programs that map their rings: a member sees that we doze,
@@ -133,7 +189,6 @@ static bool sp_engine_pass(struct sp_group *g)
 			WRITE_ONCE(g->counters.naps, g->counters.naps + 1);
 	}
 	sp_slow_arm(g);
-	return true;
 }
 
 enum sp_round {
@@ -176,8 +231,9 @@ static enum sp_round sp_engine_round(struct sp_engine *engine)
 	list_for_each_entry_safe(g, next, &engine->awake, on_engine) {
 		const struct sp_core *c = &g->core;
 
-		if (!sp_engine_pass(g))
-			sp_engine_drop(engine, g);
+		sp_engine_pass(g);
+		if (c->wedged)
+			list_del_init(&g->on_engine);
 		else if (atomic_read(&g->kick) || !sp_core_may_block(c))
 			round = max(round, c->unposted && c->idle > c->spin ?
 				    SP_ROUND_STALLED : SP_ROUND_POLL);
@@ -320,9 +376,8 @@ void sp_engine_run(struct sp_group *g)
 	if (!engine)
 		return;
 	if (mutex_trylock(&engine->lock)) {
-		if (READ_ONCE(g->engaged) && list_empty(&engine->awake) &&
-		    !sp_engine_pass(g))
-			sp_engine_drop(engine, g);
+		if (READ_ONCE(g->engaged) && list_empty(&engine->awake))
+			sp_engine_pass(g);
 		/* All that follows is the thread's, from before we let go. */
 		if (atomic_read(&g->kick) || g->core.doze.state != SP_ASLEEP)
 			sp_engine_kick(engine, g);
@@ -402,8 +457,7 @@ void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g, u32 node)
 {
 	mutex_lock(&engine->lock);
 	if (READ_ONCE(g->engaged)) {
-		if (!sp_engine_pass(g))
-			sp_engine_drop(engine, g);
+		sp_engine_pass(g);
 		g->core.peers[node].gone = true;
 	}
 	mutex_unlock(&engine->lock);

@@ -41,6 +41,7 @@ void sp_engine_stop(struct sp_engine *engine);
 void sp_engine_add(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_stir(struct sp_engine *engine);
+u64 sp_engine_released(struct sp_group *g);
 void sp_engine_run(struct sp_group *g);
 void sp_engine_kick(struct sp_engine *engine, struct sp_group *g);
 bool sp_engine_busy(struct sp_engine *engine, struct sp_group *g);

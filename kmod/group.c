@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The life of a group on one node: memory and keys of its view, messages
- * flowing, its end in order or by failure, and giving the keys back.
+ * The life of a group on one node: its members here, memory of its first view,
+ * messages flowing, its end in order or by failure.
  *
  * Everything here runs under sp_ctl but for what says otherwise.
  */
 #include <linux/memcontrol.h>
 #include <linux/slab.h>
-#include <linux/xarray.h>
 
 #include "compat/compat.h"
 #include "engine.h"
@@ -17,9 +16,7 @@
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
 #define SP_BYE_MS	5000	/* for a peer to say bye, or suspect_ms: its processors say it */
-
-/* What peers call (group, themselves): see struct sp_msg_row. */
-DEFINE_XARRAY_ALLOC1(sp_handles);
+#define SP_LINGER_S	5	/* without progress, for what a member has sent to arrive */
 
 /* Held while the memory of a view is made; neither within sp_ctl nor around it. */
 static DEFINE_MUTEX(sp_making);
@@ -27,7 +24,6 @@ static DEFINE_MUTEX(sp_making);
 static void sp_group_event(struct work_struct *work);
 static void sp_group_linger(struct work_struct *work);
 static void sp_group_make(struct work_struct *work);
-static void sp_group_grants(struct work_struct *work);
 
 /**
  * sp_group_alloc() - make a group on a node
@@ -63,10 +59,13 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	INIT_LIST_HEAD(&g->on_kicked);
 	INIT_LIST_HEAD(&g->joiners);
 	INIT_LIST_HEAD(&g->locals);
+	INIT_LIST_HEAD(&g->events);
+	spin_lock_init(&g->events_lock);
 	INIT_WORK(&g->event, sp_group_event);
 	INIT_DELAYED_WORK(&g->linger, sp_group_linger);
 	INIT_WORK(&g->make, sp_group_make);
-	INIT_DELAYED_WORK(&g->grants, sp_group_grants);
+	INIT_DELAYED_WORK(&g->grants, sp_peers_grant);
+	INIT_DELAYED_WORK(&g->tend, sp_views_tend);
 	sp_view_init(&g->view, config->members, config->senders);
 
 	ret = sp_observe_group_add(g);
@@ -85,6 +84,7 @@ static void sp_group_release(struct kref *ref)
 	struct sp_group *g = container_of(ref, struct sp_group, ref);
 
 	mem_cgroup_put(g->memcg);
+	sp_events_drop(g, true);
 	sp_memory_free(g);
 	kvfree(g->peers);
 	sp_limits_uncharge(g);
@@ -206,8 +206,13 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 	}
 }
 
-/* The group's state has changed: whoever waits for anything looks again. */
-static void sp_group_state_changed(struct sp_group *g)
+/**
+ * sp_group_state_changed() - whoever waits for anything looks again
+ * @g: the group; its state has changed
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_state_changed(struct sp_group *g)
 {
 	struct sp_local *local;
 
@@ -232,64 +237,13 @@ void sp_group_attach(struct sp_group *g, struct sp_local *local)
 	lockdep_assert_held(&sp_ctl);
 	kref_get(&g->ref);
 	local->rank = ~0U;
+	local->end = ~0ULL;
 	/* Not on the engine before the view is installed; debugfs looks already. */
 	if (engine)
 		mutex_lock(&engine->lock);
 	list_add_tail(&local->on_group, &g->locals);
 	if (engine)
 		mutex_unlock(&engine->lock);
-}
-
-/* Tell a peer, once, that we write nothing more to its memory. */
-static void sp_group_say_bye(struct sp_gpeer *gp, int error)
-{
-	struct sp_msg_bye bye = { .gid = gp->g->gid, .error = error };
-	struct sp_link *link = gp->user.link;
-
-	if (gp->bye_said || !link || link->state != SP_LINK_UP)
-		return;
-	gp->bye_said = true;
-	gp->last = READ_ONCE(link->built);
-	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
-		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
-}
-
-/*
- * A key is revoked when its holder has said bye, since a write with a dead key
- * would break the link for all groups. Returns true when the peer cannot reach
- * us any more, nor our requests be resent.
- */
-static bool sp_group_reap_peer(struct sp_gpeer *gp)
-{
-	struct sp_link *link = gp->user.link;
-
-	if (link) {
-		switch (link->state) {
-		case SP_LINK_CONNECTING:
-			/* The peer is told when it is up. */
-			return false;
-		case SP_LINK_UP:
-			if (gp->mr && !gp->bye_heard)
-				return false;
-			/* Other groups go on: wait for what is ours. */
-			if (sp_post_completed(link) < gp->last)
-				return false;
-			break;
-		case SP_LINK_DOWN:
-			/* Until it is flushed: see sp_link_stop(). */
-			if (smp_load_acquire(&link->qp))
-				return false;
-			break;
-		}
-	}
-	if (gp->handle)
-		xa_erase(&sp_handles, gp->handle);
-	gp->handle = 0;
-	if (gp->mr)
-		sp_mr_revoke(gp->mr);
-	gp->mr = NULL;
-	sp_link_unuse(&gp->user);
-	return true;
 }
 
 /*
@@ -303,12 +257,12 @@ static bool sp_group_reap(struct sp_group *g)
 
 	if (g->making)
 		return false;
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		done &= sp_group_reap_peer(&g->peers[i]);
+	for (i = 0; i < g->npeers; i++)
+		done &= sp_peer_reap(&g->peers[i]);
 	if (!done)
 		return false;
 	/* The device may go; what was delivered stays readable. */
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
+	for (i = 0; i < g->npeers; i++)
 		if (g->peers[i].slab)
 			sp_slab_unmap(g->peers[i].slab);
 	if (g->slab)
@@ -316,10 +270,16 @@ static bool sp_group_reap(struct sp_group *g)
 	return true;
 }
 
+/* That this node was put out is for the others to say. */
+static int sp_group_last_word(int error)
+{
+	return error == -ECONNABORTED ? -ECONNRESET : error;
+}
+
 /**
  * sp_group_end() - a group is at its end here: say so, then give all back
- * @g: the group: failed, or without a member here, or closed on a device that
- *	goes away
+ * @g: the group: failed, or left, or without a member here, or closed on a device
+ *	that goes away
  * @error: what it failed with, or 0
  *
  * Once is enough, more does no harm. Context: sp_ctl is held.
@@ -335,8 +295,8 @@ void sp_group_end(struct sp_group *g, int error)
 	sp_engine_del(g->node->sdev->engine, g);
 	sp_slow_stop(g);
 	sp_member_release(g, error);
-	for (i = 0; g->peers && i < g->view.nnodes; i++)
-		sp_group_say_bye(&g->peers[i], error);
+	for (i = 0; i < g->npeers; i++)
+		sp_peer_say_bye(&g->peers[i], sp_group_last_word(error));
 	kref_get(&g->ref);
 	queue_delayed_work(sp_wq, &g->linger, 0);
 }
@@ -351,17 +311,9 @@ static void sp_group_linger(struct work_struct *work)
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
 	if (!done && ++g->lingered ==
-	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS) {
-		for (i = 0; g->peers && i < g->view.nnodes; i++) {
-			struct sp_link *link = g->peers[i].user.link;
-
-			if (!link || link->state == SP_LINK_DOWN)
-				continue;
-			pr_warn_ratelimited("spindle: %s: %s: no bye from %s, link dropped\n",
-					    g->node->name, g->name, link->name);
-			sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
-		}
-	}
+	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS)
+		for (i = 0; i < g->npeers; i++)
+			sp_peer_drop(&g->peers[i]);
 	if (done && list_empty(&g->locals)) {
 		/* sp_group_detach() may have queued us once more meanwhile. */
 		cancel_delayed_work(&g->linger);
@@ -377,6 +329,11 @@ static void sp_group_linger(struct work_struct *work)
 	if (!done)
 		return;
 	cancel_work_sync(&g->event);
+	/* Nothing queues them once the group ends; their timers may still run. */
+	if (cancel_delayed_work_sync(&g->tend))
+		sp_group_put(g);
+	if (cancel_delayed_work_sync(&g->grants))
+		sp_group_put(g);
 	/* Rows and wakes look handles up under RCU. */
 	synchronize_rcu();
 	sp_group_put(g);	/* of the linger work */
@@ -408,30 +365,103 @@ void sp_group_fail(struct sp_group *g, int error)
 	sp_group_end(g, error);
 }
 
+/**
+ * sp_group_close() - all that was sent was delivered, and nobody sends any more
+ * @g: the group
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_group_close(struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (g->view.state != SP_VIEW_ACTIVE)
+		return;
+	/* C in group.h: who sees the state sees all that was published. */
+	smp_wmb();
+	if (!sp_view_set_state(&g->view, SP_VIEW_CLOSED))
+		sp_group_state_changed(g);
+}
+
 /* Passes have found something that the control plane must deal with. */
 static void sp_group_event(struct work_struct *work)
 {
 	struct sp_group *g = container_of(work, struct sp_group, event);
-	int faulty = READ_ONCE(g->faulty);
+	struct sp_engine *engine;
+	u64 faulty = 0;
 
 	mutex_lock(&sp_ctl);
-	if (faulty == -EPROTO) {
-		struct sp_link *link = g->peers[g->core.faulty].user.link;
-
-		pr_warn_ratelimited("spindle: %s: group %s: %s wrote what no correct node writes\n",
-				    g->node->name, g->name,
-				    link ? link->name : "a peer");
+	engine = g->node->sdev->engine;
+	if (engine && !g->ending) {
+		mutex_lock(&engine->lock);
+		swap(faulty, g->faulty);
+		mutex_unlock(&engine->lock);
 	}
-	if (faulty && faulty != -EPROTO)
-		pr_info_ratelimited("spindle: %s: group %s: a pass ended with error %d\n",
-				    g->node->name, g->name, faulty);
-	if (faulty) {
-		sp_group_fail(g, faulty == -EPROTO ? -EPROTO : -EHOSTDOWN);
-	} else if (READ_ONCE(g->closing) &&
-		   !sp_view_set_state(&g->view, SP_VIEW_CLOSED)) {
-		sp_group_state_changed(g);
+	sp_views_faulty(g, faulty);
+	if (!g->ending && READ_ONCE(g->closing)) {
+		sp_group_close(g);
+		/* There is no view to come that the last of them is not in. */
+		if (list_empty(&g->locals) && !sp_views_wedged(g))
+			sp_group_end(g, 0);
 	}
+	/* Members that are to leave may have to wait no longer. */
+	sp_views_step(g);
 	mutex_unlock(&sp_ctl);
+}
+
+/* A lane's member is to leave once all it has sent has come everywhere. */
+static void sp_group_leave_lane(struct sp_group *g, struct sp_local *local,
+				enum sp_reason reason)
+{
+	const struct sock *sk = local->sk;
+	struct sp_lane_tx *lane = local->lane;
+
+	spin_lock(&lane->lock);
+	/* What was submitted until now it still sends. */
+	sp_rings_collect(g, lane);
+	lane->tx.fin = true;
+	local->leaving = true;
+	spin_unlock(&lane->lock);
+	lane->patience = sock_flag(sk, SOCK_LINGER) ? sk->sk_lingertime :
+			 SP_LINGER_S * HZ;
+	lane->until = jiffies + lane->patience;
+	lane->progress = 0;
+	WRITE_ONCE(lane->leaving, reason);
+	sp_views_step(g);
+	sp_views_tend_soon(g);
+	sp_group_kick(g);
+}
+
+/**
+ * sp_group_leave() - a member is to leave
+ * @g: the group
+ * @local: the member
+ * @reason: why
+ *
+ * It sends nothing more. What it has sent, or submitted in a mapped ring, is
+ * delivered everywhere first, unless nothing moves for the socket's linger time.
+ * Then a view follows that is without it.
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0; -ENOTCONN when it is in no view; -EALREADY when it is leaving.
+ */
+int sp_group_leave(struct sp_group *g, struct sp_local *local,
+		   enum sp_reason reason)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (g->ending || g->view.state != SP_VIEW_ACTIVE || local->rank == ~0U)
+		return -ENOTCONN;
+	if (local->leaving)
+		return -EALREADY;
+	if (local->lane) {
+		sp_group_leave_lane(g, local, reason);
+		return 0;
+	}
+	local->leaving = true;
+	if (sp_ballot_leave(&g->ballot, local->rank, reason))
+		g->dirty = true;
+	sp_views_step(g);
+	return 0;
 }
 
 /**
@@ -439,14 +469,16 @@ static void sp_group_event(struct work_struct *work)
  * @g: the group
  * @local: the member; its reference to @g is dropped
  *
- * Unless the group has come to its end, all others are told that they have
- * lost a member. Context: sp_ctl is held, may sleep.
+ * The others go on without it, once there is a view. Context: sp_ctl is held, may
+ * sleep.
  */
 void sp_group_detach(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
 
 	lockdep_assert_held(&sp_ctl);
+	if (g->view.state == SP_VIEW_ACTIVE)
+		sp_group_leave(g, local, SP_EXITED);
 	/* The engine walks the list, too; it runs while the group is active. */
 	if (engine)
 		mutex_lock(&engine->lock);
@@ -461,41 +493,53 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 
 	if (!g->view.id && g->view.state == SP_VIEW_FORMING)
 		sp_member_leave(g, local);
-	else
+	else if (g->view.state == SP_VIEW_FORMING)
 		sp_group_fail(g, -ECONNRESET);
 	if (list_empty(&g->locals)) {
 		/* A new group of this name may be made now. */
 		sp_observe_group_del(g);
 		if (g->ending)
 			mod_delayed_work(sp_wq, &g->linger, 0);
-		else
+		else if (g->view.state != SP_VIEW_ACTIVE && !sp_views_wedged(g))
 			sp_group_end(g, 0);
 	}
+	/* What was kept for it is not needed any more. */
+	if (!g->ending)
+		sp_group_kick(g);
 	sp_group_put(g);
 }
 
-/* All keys are here and there: messages flow. */
-static void sp_group_activate(struct sp_group *g)
+/**
+ * sp_group_activate() - let messages flow once all keys are here and there
+ * @g: the group, forming
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_group_activate(struct sp_group *g)
 {
 	const struct sp_view *v = &g->view;
 	struct sp_local *local;
-	u32 i;
+	int ret;
 
-	if (v->state != SP_VIEW_FORMING || !g->ready)
+	lockdep_assert_held(&sp_ctl);
+	if (v->state != SP_VIEW_FORMING || !g->ready || !sp_peers_keyed(g))
 		return;
-	for (i = 0; i < v->nnodes; i++)
-		if (i != g->self &&
-		    (!g->peers[i].key_said || !g->peers[i].key_heard))
-			return;
 	sp_core_init(&g->core);
+	ret = sp_views_begin(g);
+	if (ret) {
+		sp_group_fail(g, ret);
+		return;
+	}
 	list_for_each_entry(local, &g->locals, on_group) {
 		int rank = sp_view_find_member(v, &g->node->addr, local->cookie);
 		s32 lane = v->members[rank].lane;
 
 		if (lane >= 0)
-			local->lane = &g->lanes[g->core.order.lanes[lane].lane];
-		if (local->lane)
+			local->lane = &g->lanes[v->members[rank].nr];
+		if (local->lane) {
 			local->lane->member = local;
+			local->lane->cookie = local->cookie;
+		}
 		WRITE_ONCE(local->rank, rank);
 		if (local->lane && local->fin)
 			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
@@ -506,128 +550,17 @@ static void sp_group_activate(struct sp_group *g)
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
 	sp_group_state_changed(g);
-}
-
-/* Grant a peer its own slab here, and tell it. */
-static int sp_group_grant(struct sp_gpeer *gp)
-{
-	struct sp_group *g = gp->g;
-	struct sp_msg_key key = { .gid = g->gid, .view = g->view.id };
-	struct ib_mr *mr;
-	int ret;
-
-	mr = sp_mr_grant(gp->user.link, gp->slab);
-	if (IS_ERR(mr))
-		return PTR_ERR(mr);
-	gp->mr = mr;
-	key.iova = mr->iova;
-	key.size = gp->slab->lay.size;
-	key.rkey = mr->rkey;
-	key.handle = gp->handle;
-	key.flags = g->node->sdev->polled ? SP_KEY_POLLED : 0;
-	ret = sp_link_say(gp->user.link, &key.hdr, SP_MSG_KEY, sizeof(key));
-	if (!ret)
-		gp->key_said = true;
-	return ret;
-}
-
-static void sp_group_peer_up(struct sp_link_user *user)
-{
-	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
-	struct sp_group *g = gp->g;
-	int ret;
-
-	if (g->ending)
-		sp_group_say_bye(gp, g->error);
-	if (g->view.state != SP_VIEW_FORMING || gp->key_said)
-		return;
-	ret = sp_group_grant(gp);
-	if (ret == -EAGAIN) {
-		/* The send queue is full: other groups are at work. */
-		kref_get(&g->ref);
-		if (!queue_delayed_work(sp_wq, &g->grants,
-					msecs_to_jiffies(SP_REAP_MS)))
-			sp_group_put(g);
-	} else if (ret) {
-		sp_group_fail(g, ret);
-	} else {
-		sp_group_activate(g);
-	}
-}
-
-static void sp_group_grants(struct work_struct *work)
-{
-	struct sp_group *g = container_of(to_delayed_work(work),
-					  struct sp_group, grants);
-	u32 i;
-
-	mutex_lock(&sp_ctl);
-	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
-		struct sp_link *link = g->peers[i].user.link;
-
-		if (link && link->state == SP_LINK_UP)
-			sp_group_peer_up(&g->peers[i].user);
-	}
-	mutex_unlock(&sp_ctl);
-	sp_group_put(g);
-}
-
-static void sp_group_peer_down(struct sp_link_user *user, int error)
-{
-	struct sp_gpeer *gp = container_of(user, struct sp_gpeer, user);
-
-	/* The link is unused when its requests are flushed: sp_group_reap(). */
-	if (gp->bye_heard || gp->g->ending)
-		return;
-	/* It may have been left over from when the peer's node was another. */
-	if (gp->g->view.state == SP_VIEW_FORMING && !gp->key_heard &&
-	    !gp->again && error != -ENODEV) {
-		struct sp_addr peer = user->link->peer;
-
-		gp->again = true;
-		gp->key_said = false;
-		if (gp->mr)
-			sp_mr_revoke(gp->mr);
-		gp->mr = NULL;
-		sp_link_unuse(user);
-		error = sp_link_use(gp->g->node, &peer, user);
-		if (!error)
-			return;
-		sp_group_fail(gp->g, -EHOSTDOWN);
-		return;
-	}
-	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
-			    gp->g->node->name, gp->g->name, user->link->name,
-			    error);
-	sp_group_fail(gp->g, error == -ENODEV ? error : -EHOSTDOWN);
+	/* Others may have been faster, and have seen somebody go already. */
+	sp_views_step(g);
 }
 
 /* The memory is there: let peers find theirs, and ask for ours in theirs. */
 static int sp_group_connect(struct sp_group *g)
 {
-	const struct sp_view *v = &g->view;
-	int ret;
-	u32 i;
+	int ret = sp_peers_connect(g);
 
-	for (i = 0; i < v->nnodes; i++) {
-		if (i == g->self)
-			continue;
-		ret = xa_alloc(&sp_handles, &g->peers[i].handle, &g->peers[i],
-			       xa_limit_31b, GFP_KERNEL);
-		if (ret)
-			return ret;
-	}
-	g->ready = true;
-	for (i = 0; i < v->nnodes && v->state == SP_VIEW_FORMING; i++) {
-		if (i == g->self)
-			continue;
-		ret = sp_link_use(g->node, &v->nodes[i].addr,
-				  &g->peers[i].user);
-		if (ret)
-			return ret;
-	}
-	if (g->ending)
-		return 0;
+	if (ret || g->ending)
+		return ret;
 	/* From here on the peers' links tell what becomes of them. */
 	sp_member_release(g, 0);
 	sp_member_early(g);
@@ -678,6 +611,19 @@ static void sp_group_make(struct work_struct *work)
 	sp_group_put(g);
 }
 
+/*
+ * Who does not send in the first view does not send in any: there is no lane for
+ * it. Every node comes to the same.
+ */
+static void sp_group_senders(struct sp_view *v)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++)
+		if (v->members[i].lane < 0)
+			v->members[i].flags |= SP_MEMBER_RECEIVER;
+}
+
 /**
  * sp_group_install() - make the memory of a view and exchange keys to it
  * @g: the group; its view has been ranked
@@ -690,13 +636,13 @@ void sp_group_install(struct sp_group *g)
 	const struct sp_view *v = &g->view;
 	struct sp_local *payer;
 	int self, ret;
-	u32 i;
 
 	lockdep_assert_held(&sp_ctl);
 	ret = -EPROTO;
 	self = sp_view_find_node(v, &g->node->addr);
 	if (self < 0)
 		goto err_fail;
+	sp_group_senders(&g->view);
 	ret = sp_limits_charge(g, sp_memory_bytes(v, &g->config, self,
 						  g->node->sdev->max_pages));
 	if (ret)
@@ -706,15 +652,7 @@ void sp_group_install(struct sp_group *g)
 	if (!g->peers)
 		goto err_uncharge;
 	g->self = self;
-	for (i = 0; i < v->nnodes; i++) {
-		struct sp_gpeer *gp = &g->peers[i];
-
-		gp->g = g;
-		gp->rank = i;
-		INIT_LIST_HEAD(&gp->user.on_link);
-		gp->user.up = sp_group_peer_up;
-		gp->user.down = sp_group_peer_down;
-	}
+	sp_peers_init(g);
 	/* The work is a kernel thread's: the member that came first pays. */
 	payer = list_first_entry(&g->locals, struct sp_local, on_group);
 	g->memcg = sp_memcg_get(payer->memcg);
@@ -729,111 +667,4 @@ err_uncharge:
 	sp_limits_uncharge(g);
 err_fail:
 	sp_group_fail(g, ret);
-}
-
-/**
- * sp_group_key() - a peer says where we may write
- * @g: the group, its view installed
- * @from: the peer
- * @key: what it says
- *
- * Context: sp_ctl is held.
- */
-void sp_group_key(struct sp_group *g, const struct sp_addr *from,
-		  const struct sp_msg_key *key)
-{
-	int rank = sp_view_find_node(&g->view, from);
-	struct sp_gpeer *gp;
-
-	if (rank < 0 || rank == g->self || key->view != g->view.id)
-		return;
-	gp = &g->peers[rank];
-	if (gp->key_heard || g->view.state != SP_VIEW_FORMING)
-		return;
-	if (key->size != g->slab->lay.size) {
-		pr_warn_ratelimited("spindle: %s: group %s: a peer's memory has another layout\n",
-				    g->node->name, g->name);
-		sp_group_fail(g, -EPROTO);
-		return;
-	}
-	gp->iova = key->iova;
-	gp->rkey = key->rkey;
-	gp->their_handle = key->handle;
-	g->core.peers[rank].polled = key->flags & SP_KEY_POLLED;
-	gp->key_heard = true;
-	sp_group_activate(g);
-}
-
-/* What a group fails with here that has failed with @error on another node. */
-static int sp_group_error_here(int error)
-{
-	switch (error) {
-	case -EHOSTDOWN:
-	case -EPROTO:
-	case -ENOMEM:
-		return error;
-	default:
-		/* Makes no sense to programs here, or nothing failed. */
-		return -ECONNRESET;
-	}
-}
-
-/**
- * sp_group_bye() - a peer writes nothing more to our memory
- * @g: the group
- * @from: the peer
- * @error: what the group failed with there, or 0
- *
- * Context: sp_ctl is held.
- */
-void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error)
-{
-	int rank = sp_view_find_node(&g->view, from);
-
-	/* Strangers have no say. Before there are ranks only one peer counts. */
-	if (rank < 0 && (g->view.id || sp_addr_cmp(from, &g->coordinator)))
-		return;
-	if (rank >= 0 && g->peers && rank != g->self)
-		g->peers[rank].bye_heard = true;
-	if (g->view.state == SP_VIEW_FORMING ||
-	    (error && g->view.state == SP_VIEW_ACTIVE)) {
-		sp_group_fail(g, sp_group_error_here(error));
-		return;
-	}
-	/* A view whose memory was refused has no peers yet. */
-	if (rank < 0 || rank == g->self || !g->peers)
-		return;
-	/* Passes go on after the last message, for those who lag behind. */
-	if (g->view.state != SP_VIEW_FAILED)
-		sp_engine_peer_gone(g->node->sdev->engine, g, rank);
-	sp_group_say_bye(&g->peers[rank], 0);
-}
-
-/**
- * sp_group_mute() - has a group failed that never began to talk to a peer
- * @g: the group
- * @from: the peer, which has said bye
- *
- * The memory of its view was refused, or is still being made. Nothing here
- * will say bye to the peer but the caller, who has to. Context: sp_ctl is held.
- *
- * Return: true, once for each peer, when it is so.
- */
-bool sp_group_mute(struct sp_group *g, const struct sp_addr *from)
-{
-	struct sp_gpeer *gp;
-	int rank;
-
-	if (g->view.state != SP_VIEW_FAILED)
-		return false;
-	if (!g->peers)
-		return true;
-	rank = sp_view_find_node(&g->view, from);
-	if (rank < 0 || rank == g->self)
-		return false;
-	gp = &g->peers[rank];
-	if (gp->user.link || gp->bye_said)
-		return false;
-	gp->bye_said = true;
-	return true;
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A group on one node: its life, its members, its view, its memory.
+ * A group on one node: its life, its members, its views, its memory.
  *
- * The control plane (sp_ctl) forms it, installs its view and ends it. While
- * its state is SP_VIEW_ACTIVE the engine runs passes over it, under the
- * engine's lock. Programs send and receive without either:
+ * The control plane (sp_ctl) forms it, agrees with the other nodes on its views,
+ * installs them and ends it. While its state is SP_VIEW_ACTIVE the engine runs
+ * passes over it, under the engine's lock. Programs send and receive without
+ * either:
  *
  *   what                    written by             read by          paired
  *   ----------------------  ---------------------  ---------------  -------------
  *   view.state              sp_ctl                 programs         release (C) /
  *                                                                   acquire (D)
- *   log, core.order         engine                 -                -
- *   published               engine, after the log  readers          release (E) /
- *                                                                   acquire (F)
+ *   log, core.order         engine; sp_ctl with    -                -
+ *                           the engine's lock
+ *   published               likewise, after the    readers          release (E) /
+ *                           log                                     acquire (F)
+ *   member end              sp_ctl with the        its reader       release (I) /
+ *                           engine's lock, after                    acquire (J)
+ *                           published
  *   member cursor           its reader, after      engine           release (G) /
  *                           it has copied; who                      acquire (H)
  *                           fills the queue of
@@ -23,6 +28,13 @@
  *   lane tx                 writer and engine, under the lane's lock
  *   ring bytes, own lane    writer, in space that  engine's writes  the lane's
  *                           sp_tx_space() gave it                   lock
+ *   events                  sp_ctl with the        programs         events_lock
+ *                           engine's lock
+ *
+ * What breaks without them: C/D: a program sees the state and a rank, lane or
+ * error of before. E/F: a reader copies an entry of the log that is not written
+ * yet. G/H: the engine gives room away that a reader still copies from. I/J: a
+ * member that has left takes the last messages of its view for the end.
  */
 #ifndef SPINDLE_GROUP_H
 #define SPINDLE_GROUP_H
@@ -36,6 +48,7 @@
 #include <net/sock.h>
 
 #include "../uapi/linux/spindle.h"
+#include "core/ballot.h"
 #include "core/pass.h"
 #include "fabric/fabric.h"
 
@@ -45,6 +58,52 @@ struct sp_rings;
 struct sp_slow;
 
 /**
+ * struct sp_event - an event of a group's stream: a view begins
+ * @ref: the group, as long as a reader may come by it, and readers hold it
+ * @on_group: on the group's list, under its events_lock
+ * @type: enum spindle_event_type
+ * @at: its entry in the log, counted from the first
+ * @seq: the turn it comes after
+ * @view: the view
+ * @stayed: rank in it from which on members come with it
+ * @nleft: members of the view before that are not in it
+ * @left: they, with their ranks in that view
+ *
+ * Does not change once it is published, but for @on_group.
+ */
+struct sp_event {
+	struct kref ref;
+	struct list_head on_group;
+	u32 type;
+	u64 at;
+	s64 seq;
+	struct sp_view view;
+	u32 stayed;
+	u32 nleft;
+	struct sp_left {
+		struct sp_addr addr;
+		u32 rank;
+		u32 uid;
+		u32 flags;
+		u32 reason;
+	} left[];
+};
+
+/**
+ * struct sp_lane_slot - a lane on this node, an own one or a replica; does not change
+ * @slab: where it is
+ * @nr: its number among the lanes there
+ * @addr: the node that owns it
+ * @own: this node does
+ */
+struct sp_lane_slot {
+	struct sp_slab *slab;
+	u32 nr;
+	struct sp_addr addr;
+	bool own;
+};
+
+/**
  * struct sp_lane_tx - an own lane: what its writer and the engine share
  * @lock: guards @tx; taken within the engine's lock
  * @tx: the sending side
@@ -52,6 +111,14 @@ struct sp_slow;
  * @member: whose it is; NULL once it has left. Written by the control plane
  *	under @lock
  * @starved: @tx.freed + 1 when its writer last found no room; 0 once it did
+ * @slot: its slot; does not change
+ * @cookie: what this node calls the member; likewise
+ * @leaving: its member is to leave once all it has sent was received everywhere:
+ *	enum sp_reason; SP_STAYS: it is not, or that was said. Under sp_ctl; the
+ *	engine looks
+ * @patience: jiffies that this is waited for without any progress; under sp_ctl
+ * @until: likewise, from the last progress on
+ * @progress: messages of it that had come everywhere then
  */
 struct sp_lane_tx {
 	spinlock_t lock;
@@ -59,17 +126,27 @@ struct sp_lane_tx {
 	u8 *ring;
 	struct sp_local *member;
 	u64 starved;
+	u32 slot;
+	u64 cookie;
+	int leaving;
+	unsigned long patience;
+	unsigned long until;
+	u64 progress;
 };
 
 /**
- * struct sp_detached - a message that was copied out of its ring
+ * struct sp_detached - a message that was copied out of its ring, or an event
  * @list: in &struct sp_queue
  * @log: what the order says of it
+ * @view: number of the view it belongs to
+ * @event: the event, held; else NULL
  * @data: its bytes
  */
 struct sp_detached {
 	struct list_head list;
 	struct sp_log log;
+	u64 view;
+	struct sp_event *event;
 	u8 data[];
 };
 
@@ -100,9 +177,15 @@ struct sp_queue {
  * @flags: SP_MEMBER_*
  * @memcg: who pays for the memory of the group; held from the first try to join
  * @group: the group it is in, set under sp_ctl by who takes it in
- * @rank: its rank in the view, ~0 before
+ * @rank: its rank in the view, ~0 before and after
  * @lane: its lane, NULL when it does not send or before the view
  * @cursor: entries of the log it has consumed
+ * @view: number of the view at @cursor; guarded as that is. Where deliveries are
+ *	mapped it stays what it was when that began
+ * @end: entries of the log that are for it; ~0 as long as it is a member
+ * @events: SPINDLE_WANT_* of its program; changed under the socket's rx_lock
+ * @leaving: its program has said that it leaves; under sp_ctl and, when it has a
+ *	lane, that lane's lock
  * @fin: it has shut down sending; under sp_ctl until the group is active
  * @deaf: it reads no more: whatever comes counts as consumed
  * @rings: what it shares with its program, or NULL; set once (release) under
@@ -121,6 +204,10 @@ struct sp_local {
 	u32 rank;
 	struct sp_lane_tx *lane;
 	u64 cursor;
+	u64 view;
+	u64 end;
+	u32 events;
+	bool leaving;
 	bool fin;
 	bool deaf;
 	struct sp_rings *rings;
@@ -129,9 +216,11 @@ struct sp_local {
 };
 
 /**
- * struct sp_gpeer - another node of the group's view
+ * struct sp_group_peer - another node of the group
  * @g: the group
- * @rank: the node's rank
+ * @rank: its rank in the view, -1 once it is in it no more
+ * @addr: its address
+ * @name: that as text
  * @user: use of the link to it
  * @slab: replica of its slab
  * @mr: its permission to write there
@@ -147,10 +236,19 @@ struct sp_local {
  * @bye_heard: it has told us
  * @again: a link that was left over has failed us once
  * @last: what the link must have completed before nothing of ours is resent
+ * @since: jiffies when it was in the view no more
+ * @report: a report of it that comes in parts
+ * @got: bytes of that so far
+ * @total: bytes of it in all
+ * @early: its last report of a view that is not installed here yet, if
+ *	@early->view is not 0
+ * @pushed: what &struct sp_peer has for it
  */
-struct sp_gpeer {
+struct sp_group_peer {
 	struct sp_group *g;
-	u32 rank;
+	s32 rank;
+	struct sp_addr addr;
+	char name[64];
 	struct sp_link_user user;
 	struct sp_slab *slab;
 	struct ib_mr *mr;
@@ -166,6 +264,12 @@ struct sp_gpeer {
 	bool bye_heard;
 	bool again;
 	u64 last;
+	unsigned long since;
+	u8 *report;
+	u32 got;
+	u32 total;
+	struct sp_report *early;
+	struct sp_pushed *pushed;
 };
 
 /* A node that has members in a view that forms here. */
@@ -178,8 +282,8 @@ struct sp_joiner {
 };
 
 /*
- * One value a file in sysfs, the last two in debugfs; each is written by one
- * thread at a time.
+ * One value a file in sysfs, @receives and @looks in debugfs; each is written by
+ * one thread at a time.
  */
 struct sp_counters {
 	u64 delivered;
@@ -196,6 +300,9 @@ struct sp_counters {
 	atomic64_t detach_nomem;
 	atomic64_t receives;
 	u64 looks;
+	u64 view_changes;
+	u64 suspicions;
+	u64 view_change_us;
 };
 
 /**
@@ -210,8 +317,8 @@ struct sp_counters {
  * @name: its name
  * @gid: its number, made by its creator
  * @config: its configuration
- * @view: its view. Under sp_ctl, but for view.state: see the table above; what
- *	an installed view says never changes
+ * @view: its view. Changed under sp_ctl and, once it is active, the engine's lock;
+ *	but for view.state: see the table above. Programs take @current_view
  * @error: what it failed with, 0 or a negative errno; before view.state
  * @self: rank of this node in the view
  * @coordinator: node that forms the view
@@ -220,14 +327,37 @@ struct sp_counters {
  * @joiners: struct sp_joiner, on the coordinator
  * @locals: struct sp_local; changed under sp_ctl and the engine's lock
  * @slab: this node's slab
- * @peers: by node rank; that of this node is unused
- * @lanes: the own lanes
+ * @npeers: nodes of the first view
+ * @peers: they, by rank in it; that of this node is unused
+ * @peer: of these, those of the view, by rank; NULL for this node. Changed under
+ *	sp_ctl and the engine's lock
+ * @nslots: lanes of the first view
+ * @slots: they, by rank in it: that is the slot of a lane
+ * @nlanes: own lanes of the first view
+ * @lanes: they
  * @core: the protocol
  * @published: entries of the log that readers may take
  * @kick: look at this group: set as sp_engine.stirred is
- * @faulty: errno of a pass, handled by @event
- * @closing: a pass has delivered the last message
+ * @faulty: nodes in whose writes passes have found a fault, by rank; under the
+ *	engine's lock
+ * @closing: the last message was delivered
  * @event: handles these under sp_ctl
+ * @ballot: this node's part in the end of the view; under sp_ctl, like all up to
+ *	@next
+ * @reports: for it: of this view and of the one before, in turn
+ * @dirty: the own report has changed
+ * @stepping: sp_views_step() is at work
+ * @restep: and is to go on
+ * @dropped: nodes of the view, by rank, that are suspected and are neither read
+ *	nor written to any more
+ * @began: when this node has wedged
+ * @next: for the next view
+ * @spare: its peers
+ * @events_lock: guards @events and @current_view
+ * @events: struct sp_event that readers may still come by, oldest first
+ * @current_view: that of the view, NULL before the first
+ * @tend: gives back what nodes had that are in the view no more, and looks after
+ *	members that are to leave. Holds a reference while it is queued
  * @memory: bytes that are charged for the memory of the view; under sp_ctl
  * @memcg: who pays for the memory of the view; held
  * @make: makes that memory
@@ -265,14 +395,32 @@ struct sp_group {
 	struct list_head joiners;
 	struct list_head locals;
 	struct sp_slab *slab;
-	struct sp_gpeer *peers;
+	u32 npeers;
+	struct sp_group_peer *peers;
+	struct sp_group_peer *peer[SP_MAX_MEMBERS];
+	u32 nslots;
+	struct sp_lane_slot *slots;
+	u32 nlanes;
 	struct sp_lane_tx *lanes;
 	struct sp_core core;
 	u64 published;
 	atomic_t kick;
-	int faulty;
+	u64 faulty;
 	bool closing;
 	struct work_struct event;
+	struct sp_ballot ballot;
+	struct sp_report *reports[2];
+	bool dirty;
+	bool stepping;
+	bool restep;
+	u64 dropped;
+	ktime_t began;
+	struct sp_next *next;
+	struct sp_peer *spare;
+	spinlock_t events_lock;
+	struct list_head events;
+	struct sp_event *current_view;
+	struct delayed_work tend;
 	u64 memory;
 	struct mem_cgroup *memcg;
 	struct work_struct make;
@@ -295,6 +443,20 @@ static inline enum sp_view_state sp_group_state(const struct sp_group *g)
 {
 	/* D in the table above. */
 	return smp_load_acquire(&g->view.state);
+}
+
+/* The slot of the lane of a message in the log. */
+static inline const struct sp_lane_slot *
+sp_group_slot(const struct sp_group *g, const struct sp_log *log)
+{
+	return &g->slots[log->lane & SP_LOG_SLOT];
+}
+
+/* Is a member in no view any more? All that is for it is published then. */
+static inline bool sp_local_out(const struct sp_local *local)
+{
+	/* J in the table above. */
+	return smp_load_acquire(&local->end) != ~0ULL;
 }
 
 /**
@@ -335,13 +497,14 @@ struct sp_group *sp_group_find(struct sp_node *node, const char *name);
 struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid);
 void sp_group_attach(struct sp_group *g, struct sp_local *local);
 void sp_group_detach(struct sp_group *g, struct sp_local *local);
+int sp_group_leave(struct sp_group *g, struct sp_local *local,
+		   enum sp_reason reason);
 void sp_group_install(struct sp_group *g);
+void sp_group_activate(struct sp_group *g);
+void sp_group_close(struct sp_group *g);
 void sp_group_fail(struct sp_group *g, int error);
 void sp_group_end(struct sp_group *g, int error);
-void sp_group_key(struct sp_group *g, const struct sp_addr *from,
-		  const struct sp_msg_key *key);
-void sp_group_bye(struct sp_group *g, const struct sp_addr *from, int error);
-bool sp_group_mute(struct sp_group *g, const struct sp_addr *from);
+void sp_group_state_changed(struct sp_group *g);
 void sp_group_kick(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
 void sp_group_sent(struct sp_group *g);
@@ -349,6 +512,50 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
+
+/* peer.c: the other nodes: links, keys, and giving them back */
+void sp_peers_init(struct sp_group *g);
+int sp_peers_connect(struct sp_group *g);
+void sp_peers_grant(struct work_struct *work);
+struct sp_group_peer *sp_peer_find(struct sp_group *g,
+				   const struct sp_addr *addr);
+bool sp_peers_keyed(const struct sp_group *g);
+void sp_peer_key(struct sp_group *g, const struct sp_addr *from,
+		 const struct sp_msg_key *key);
+void sp_peer_bye(struct sp_group *g, const struct sp_addr *from,
+		 const struct sp_msg_bye *bye);
+bool sp_peer_mute(struct sp_group *g, const struct sp_addr *from);
+void sp_peer_say_bye(struct sp_group_peer *gp, int error);
+void sp_peer_done(struct sp_group_peer *gp);
+bool sp_peer_flushed(const struct sp_group_peer *gp);
+bool sp_peer_reap(struct sp_group_peer *gp);
+void sp_peer_drop(struct sp_group_peer *gp);
+
+/* views.c: from view to view */
+int sp_views_begin(struct sp_group *g);
+bool sp_views_wedged(const struct sp_group *g);
+void sp_views_step(struct sp_group *g);
+void sp_views_suspect(struct sp_group *g, struct sp_group_peer *gp,
+		      const char *why);
+void sp_views_faulty(struct sp_group *g, u64 nodes);
+void sp_views_report(struct sp_group *g, struct sp_link *link,
+		     const struct sp_msg_report *msg);
+void sp_views_put_out(struct sp_group *g);
+void sp_views_tend(struct work_struct *work);
+void sp_views_tend_soon(struct sp_group *g);
+
+/* event.c: events in the stream */
+struct sp_event *sp_event_make(const struct sp_view *view,
+			       const struct sp_view *old,
+			       const struct sp_proposal *p);
+void sp_event_put(struct sp_event *ev);
+int sp_event_publish(struct sp_group *g, struct sp_event *ev);
+struct sp_event *sp_event_find(struct sp_group *g, u32 type, u32 number);
+struct sp_event *sp_event_view(struct sp_group *g);
+void sp_events_drop(struct sp_group *g, bool all);
+size_t sp_event_size(const struct sp_event *ev);
+void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
+		   const struct sp_local *local, struct spindle_event *to);
 
 /* memory.c */
 u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
@@ -361,6 +568,7 @@ bool sp_rings_mapped(const struct sp_local *local, u32 flag);
 void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane);
 u64 sp_rings_released(struct sp_group *g, struct sp_local *local);
 bool sp_rings_missed(const struct sp_group *g);
+void sp_rings_publish(struct sp_group *g);
 void sp_rings_tell(struct sp_group *g, bool blocks);
 void sp_rings_kick(struct sp_group *g, struct sp_local *local);
 void sp_rings_state(const struct sp_group *g, struct sp_local *local);
@@ -377,6 +585,7 @@ void sp_detach_all(struct sp_group *g);
 struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local);
 void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken);
 void sp_detach_purge(struct sp_local *local);
+void sp_detach_sift(struct sp_local *local);
 
 /* member.c: forming a view */
 int sp_member_create(struct sp_node *node, const char *name,

@@ -52,7 +52,8 @@ static bool sp_config_ok(const struct sp_config *cfg)
 	       cfg->window <= SPINDLE_MAX_WINDOW &&
 	       cfg->max_msg >= 1 && cfg->max_msg <= cfg->window &&
 	       is_power_of_2(cfg->depth) && cfg->depth >= SPINDLE_MIN_DEPTH &&
-	       cfg->depth <= SPINDLE_MAX_DEPTH;
+	       cfg->depth <= SPINDLE_MAX_DEPTH &&
+	       !(cfg->flags & ~SP_CONFIG_ALL);
 }
 
 /* Tell a joiner's node who the members are. */
@@ -423,7 +424,7 @@ static void sp_joiner_down(struct sp_link_user *user, int error)
 
 	sp_view_del(&g->view, &j->addr, NULL);
 	sp_joiner_free(j);
-	if (g->view.id)
+	if (g->view.id && g->view.state == SP_VIEW_FORMING)
 		sp_group_fail(g, -EHOSTDOWN);
 }
 
@@ -473,6 +474,8 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 		answer.coordinator = g->coordinator;
 	} else if (!sp_config_meets(&g->config, &msg->config)) {
 		ret = -EPROTOTYPE;
+	} else if (g->view.id) {
+		ret = -EUSERS;
 	} else {
 		ret = sp_joiner_add(g, &link->peer);
 		if (!ret)
@@ -662,7 +665,7 @@ static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 	struct sp_early *early;
 
 	if (g && g->ready) {
-		sp_group_key(g, &link->peer, key);
+		sp_peer_key(g, &link->peer, key);
 		return 0;
 	}
 	early = sp_early_oldest(node, &link->peer);
@@ -697,7 +700,7 @@ void sp_member_early(struct sp_group *g)
 			continue;
 		list_del(&early->list);
 		g->node->nearly--;
-		sp_group_key(g, &early->from, &early->key);
+		sp_peer_key(g, &early->from, &early->key);
 		kfree(early);
 	}
 }
@@ -784,6 +787,17 @@ void sp_member_forget(struct sp_node *node)
 	node->nearly = 0;
 }
 
+/* A member gave up before it knew that it is in the first view. */
+static void sp_member_gave_up(struct sp_group *g, const struct sp_addr *addr)
+{
+	struct sp_group_peer *gp = sp_peer_find(g, addr);
+
+	if (g->view.state == SP_VIEW_FORMING)
+		sp_group_fail(g, -ECONNRESET);
+	else if (gp)
+		sp_views_suspect(g, gp, "has given up before it came");
+}
+
 /* Bytes a message must have at least, by its type. */
 static size_t sp_msg_min(u16 type)
 {
@@ -800,6 +814,8 @@ static size_t sp_msg_min(u16 type)
 		return sizeof(struct sp_msg_key);
 	case SP_MSG_BYE:
 		return sizeof(struct sp_msg_bye);
+	case SP_MSG_REPORT:
+		return sizeof(struct sp_msg_report);
 	default:
 		return SIZE_MAX;
 	}
@@ -816,6 +832,7 @@ static size_t sp_msg_min(u16 type)
  */
 int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 {
+	const struct sp_msg_report *report = (const void *)msg;
 	const struct sp_msg_leave *leave = (const void *)msg;
 	const struct sp_msg_bye *bye = (const void *)msg;
 	struct sp_msg_bye answer = {};
@@ -835,6 +852,11 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 		return sp_member_told(link, (const void *)msg);
 	case SP_MSG_KEY:
 		return sp_member_key(link, (const void *)msg);
+	case SP_MSG_REPORT:
+		g = sp_group_find_gid(link->node, report->gid);
+		if (g)
+			sp_views_report(g, link, report);
+		return 0;
 	case SP_MSG_LEAVE:
 		g = sp_group_find_gid(link->node, leave->gid);
 		if (g && g->forms && !g->view.id)
@@ -842,15 +864,15 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 		else if (g && g->view.id &&
 			 sp_view_find_member(&g->view, &link->peer,
 					     leave->cookie) >= 0)
-			sp_group_fail(g, -ECONNRESET);
+			sp_member_gave_up(g, &link->peer);
 		return 0;
 	default:
 		g = sp_group_find_gid(link->node, bye->gid);
 		if (g)
-			sp_group_bye(g, &link->peer, bye->error);
+			sp_peer_bye(g, &link->peer, bye);
 		answer.gid = bye->gid;
 		/* Who waits for our bye need not: nothing here uses its key. */
-		if (bye->error && (!g || sp_group_mute(g, &link->peer)))
+		if (bye->error && (!g || sp_peer_mute(g, &link->peer)))
 			sp_link_say(link, &answer.hdr, SP_MSG_BYE,
 				    sizeof(answer));
 		return 0;

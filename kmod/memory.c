@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The memory of a view on one node: how much it is, making it, freeing it.
+ * The memory of a group on one node, which its first view needs and those that
+ * follow use: how much it is, making it, freeing it.
  *
  * Everything that is made here is counted by sp_memory_bytes(), so that limits
  * are held before any of it is taken. It is asked for so that it fails rather
@@ -22,9 +23,14 @@ static void sp_memory_layout(const struct sp_view *v,
 		       1U << SP_CHUNK_SHIFT);
 }
 
+/*
+ * All that the lanes of the first view hold, whether their members are still in
+ * the view or not, and the event of each view: no view has as many members as the
+ * one before it. So there is always room for the end of a view.
+ */
 static u32 sp_memory_log(const struct sp_view *v, const struct sp_config *cfg)
 {
-	return roundup_pow_of_two(v->nlanes * cfg->depth);
+	return roundup_pow_of_two(v->nlanes * cfg->depth + v->nmembers + 1);
 }
 
 /**
@@ -45,8 +51,14 @@ u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
 	u64 bytes;
 	u32 i;
 
-	bytes = sp_heap_bytes(v->nnodes, sizeof(struct sp_gpeer));
-	bytes += sp_heap_bytes(v->nnodes, sizeof(struct sp_peer));
+	bytes = sp_heap_bytes(v->nnodes, sizeof(struct sp_group_peer));
+	bytes += 2 * sp_heap_bytes(v->nnodes, sizeof(struct sp_peer));
+	bytes += 2 * sp_heap_bytes(v->nnodes, sizeof(struct sp_report));
+	bytes += sp_heap_bytes(1, sizeof(struct sp_next));
+	/* Of each view that may follow, for readers that do not read. */
+	bytes += v->nmembers * sp_heap_bytes(1, sizeof(struct sp_event) +
+					     sizeof(struct sp_left));
+	bytes += sp_heap_bytes(v->nlanes, sizeof(struct sp_lane_slot));
 	bytes += sp_heap_bytes(v->nnodes, sizeof(struct sp_node_seen));
 	bytes += sp_heap_bytes(v->nlanes, sizeof(struct sp_lane));
 	bytes += sp_heap_bytes(own, sizeof(struct sp_own));
@@ -57,12 +69,41 @@ u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
 	bytes += (v->nlanes - own) *
 		 sp_heap_bytes(cfg->depth, sizeof(struct sp_desc));
 	bytes += (v->nnodes - 1) *
-		 sp_heap_bytes(own, sizeof(struct sp_pushed));
+		 (sp_heap_bytes(own, sizeof(struct sp_pushed)) +
+		  sp_heap_bytes(1, SP_REPORT_MAX) +
+		  sp_heap_bytes(1, sizeof(struct sp_report)));
 	for (i = 0; i < v->nnodes; i++) {
 		sp_memory_layout(v, cfg, i, &lay);
 		bytes += sp_slab_bytes(&lay, max_pages);
 	}
 	return bytes;
+}
+
+/* What the ends of views need. */
+static int sp_memory_views(struct sp_group *g)
+{
+	u32 n = g->npeers;
+	u32 i;
+
+	g->next = kvzalloc(sizeof(*g->next), SP_GFP_VIEW);
+	g->spare = kvcalloc(n, sizeof(*g->spare), SP_GFP_VIEW);
+	g->reports[0] = kvcalloc(n, sizeof(*g->reports[0]), SP_GFP_VIEW);
+	g->reports[1] = kvcalloc(n, sizeof(*g->reports[1]), SP_GFP_VIEW);
+	if (!g->next || !g->spare || !g->reports[0] || !g->reports[1])
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		struct sp_group_peer *gp = &g->peers[i];
+
+		if (i == g->self)
+			continue;
+		gp->report = kvzalloc(SP_REPORT_MAX, SP_GFP_VIEW);
+		gp->early = kvzalloc(sizeof(*gp->early), SP_GFP_VIEW);
+		gp->pushed = kcalloc(max(g->core.nown, 1U), sizeof(*gp->pushed),
+				     SP_GFP_VIEW);
+		if (!gp->report || !gp->early || !gp->pushed)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* Memory of the protocol for a view whose slabs are there. */
@@ -91,10 +132,13 @@ static int sp_memory_core(struct sp_group *g)
 	c->own = kcalloc(max(c->nown, 1U), sizeof(*c->own),
 			 SP_GFP_VIEW);
 	c->peers = kvcalloc(o->nnodes, sizeof(*c->peers), SP_GFP_VIEW);
+	g->nlanes = c->nown;
 	g->lanes = kcalloc(max(c->nown, 1U), sizeof(*g->lanes),
 			   SP_GFP_VIEW);
+	g->nslots = v->nlanes;
+	g->slots = kcalloc(g->nslots, sizeof(*g->slots), SP_GFP_VIEW);
 	if (!o->lanes || !o->nodes || !o->log || !c->own || !c->peers ||
-	    !g->lanes)
+	    !g->lanes || !g->slots || sp_memory_views(g))
 		return -ENOMEM;
 	c->view = v->id;
 	c->polled = g->node->sdev->polled;
@@ -109,7 +153,12 @@ static int sp_memory_core(struct sp_group *g)
 		struct sp_lane *lane = &o->lanes[i];
 		struct sp_slab *slab = lane->node == g->self ?
 			g->slab : g->peers[lane->node].slab;
+		struct sp_lane_slot *slot = &g->slots[i];
 
+		slot->slab = slab;
+		slot->nr = lane->lane;
+		slot->addr = v->nodes[lane->node].addr;
+		slot->own = lane->node == g->self;
 		lane->src = (const struct sp_desc *)(slab->base +
 			    sp_layout_desc(&slab->lay, lane->lane));
 		sp_lane_init(lane, &first);
@@ -118,6 +167,7 @@ static int sp_memory_core(struct sp_group *g)
 
 			spin_lock_init(&tx->lock);
 			tx->ring = slab->ring[lane->lane];
+			tx->slot = i;
 			lane->desc = (struct sp_desc *)lane->src;
 			sp_tx_init(&tx->tx, lane->desc, o->depth,
 				   g->config.window, i, v->nlanes);
@@ -140,10 +190,7 @@ static int sp_memory_core(struct sp_group *g)
 		p->bank[1] = (const struct sp_cell *)(slab->base +
 						      sp_layout_row(&slab->lay, 1));
 		p->open = ~0ull;
-		p->pushed = kcalloc(max(c->nown, 1U), sizeof(*p->pushed),
-				    SP_GFP_VIEW);
-		if (!p->pushed)
-			return -ENOMEM;
+		p->pushed = g->peers[i].pushed;
 	}
 	return sp_slow_init(g);
 }
@@ -161,12 +208,28 @@ void sp_memory_free(struct sp_group *g)
 	u32 i;
 
 	sp_slow_exit(g);
-	for (i = 0; c->peers && i < g->view.nnodes; i++)
-		kfree(c->peers[i].pushed);
-	for (i = 0; o->lanes && i < g->view.nlanes; i++)
-		if (o->lanes[i].node != g->self)
+	for (i = 0; o->lanes && g->slots && i < g->nslots; i++)
+		if (!g->slots[i].own)
 			kvfree(o->lanes[i].desc);
+	for (i = 0; i < g->npeers; i++) {
+		kvfree(g->peers[i].report);
+		kvfree(g->peers[i].early);
+		kfree(g->peers[i].pushed);
+		g->peers[i].report = NULL;
+		g->peers[i].early = NULL;
+		g->peers[i].pushed = NULL;
+	}
+	kvfree(g->reports[0]);
+	kvfree(g->reports[1]);
+	kvfree(g->spare);
+	kvfree(g->next);
+	kfree(g->slots);
 	kfree(g->lanes);
+	g->reports[0] = NULL;
+	g->reports[1] = NULL;
+	g->spare = NULL;
+	g->next = NULL;
+	g->slots = NULL;
 	kvfree(c->peers);
 	kfree(c->own);
 	vfree(o->log);
@@ -178,7 +241,7 @@ void sp_memory_free(struct sp_group *g)
 	o->log = NULL;
 	o->nodes = NULL;
 	o->lanes = NULL;
-	for (i = 0; g->peers && i < g->view.nnodes; i++) {
+	for (i = 0; i < g->npeers; i++) {
 		sp_slab_free(g->peers[i].slab);
 		g->peers[i].slab = NULL;
 	}

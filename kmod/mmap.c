@@ -132,7 +132,7 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
  * @g: the group
  * @local: a member that receives by deliveries
  *
- * What is not between its last word and what was published is no news.
+ * What is not between its last word and what was published for it is no news.
  * Context: the engine's lock is held.
  *
  * Return: the member's cursor.
@@ -141,15 +141,16 @@ u64 sp_rings_released(struct sp_group *g, struct sp_local *local)
 {
 	const struct sp_order *o = &g->core.order;
 	u64 cursor = local->cursor;
+	u64 limit = min(o->published, local->end);
 	u64 released, messages = 0;
 
 	/* The program has read what it releases; see H in group.h. */
 	released = smp_load_acquire(&local->rings->user->rx_released);
-	if (released - cursor > o->published - cursor)
+	if (limit < cursor || released - cursor > limit - cursor)
 		return cursor;
 	for (; cursor != released; cursor++)
 		messages += !(o->log[cursor & (o->log_size - 1)].flags &
-			      SP_DESC_FIN);
+			      (SP_DESC_FIN | SP_LOG_EVENT));
 	sp_local_received(local, messages);
 	WRITE_ONCE(local->cursor, cursor);
 	return cursor;
@@ -177,7 +178,9 @@ bool sp_rings_missed(const struct sp_group *g)
 	const struct sp_local *local;
 
 	list_for_each_entry(local, &g->locals, on_group)
-		if (local->rings && sp_rings_news(local->rings))
+		/* Of who is out nothing is taken any more. */
+		if (local->rings && !sp_local_out(local) &&
+		    sp_rings_news(local->rings))
 			return true;
 	return false;
 }
@@ -204,6 +207,35 @@ static void sp_rings_tell_tx(struct sp_group *g, struct sp_local *local)
 	local->sk->sk_write_space(local->sk);
 }
 
+/* What there is for a program; at its end, that this is all. */
+static void sp_rings_publish_to(const struct sp_group *g, struct sp_local *local)
+{
+	struct spindle_status *s = local->rings->status;
+	u64 upto = min(g->core.order.published, local->end);
+
+	if (s->published != upto)
+		/* E in group.h, once more. */
+		smp_store_release(&s->published, upto);
+	if (sp_local_out(local) && s->state != SPINDLE_STATE_CLOSED)
+		/* Who sees the state sees what was published last. */
+		smp_store_release(&s->state, SPINDLE_STATE_CLOSED);
+}
+
+/**
+ * sp_rings_publish() - tell the programs of a group what there is to read
+ * @g: the group, its published entries stored
+ *
+ * Context: the engine's lock is held.
+ */
+void sp_rings_publish(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group)
+		if (local->rings)
+			sp_rings_publish_to(g, local);
+}
+
 /**
  * sp_rings_tell() - tell the programs of a group what a pass has done
  * @g: the group, its published entries stored
@@ -223,10 +255,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 			continue;
 		if (r->flags & SPINDLE_MAP_TX)
 			sp_rings_tell_tx(g, local);
-		if (r->status->published != g->core.order.published)
-			/* E in group.h, once more. */
-			smp_store_release(&r->status->published,
-					  g->core.order.published);
+		sp_rings_publish_to(g, local);
 		if (r->status->flags != flags)
 			WRITE_ONCE(r->status->flags, flags);
 	}
@@ -254,7 +283,7 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 }
 
 /**
- * sp_rings_state() - the group's state has changed
+ * sp_rings_state() - the group's state has changed, or what it is for a member
  * @g: the group
  * @local: the member
  *
@@ -267,9 +296,9 @@ void sp_rings_state(const struct sp_group *g, struct sp_local *local)
 	lockdep_assert_held(&sp_ctl);
 	if (!r)
 		return;
-	WRITE_ONCE(r->status->error, -g->error);
+	WRITE_ONCE(r->status->error, sp_local_out(local) ? 0 : -g->error);
 	/* Who sees the state sees the error, and what was published last. */
-	smp_store_release(&r->status->state, sp_group_uapi_state(g));
+	smp_store_release(&r->status->state, sp_local_uapi_state(g, local));
 }
 
 /**
@@ -361,15 +390,14 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 {
 	struct sp_lane_tx *lane = local->lane;
 	struct spindle_status *s = r->status;
-	u32 i;
 
-	s->published = g->published;
+	BUILD_BUG_ON(SPINDLE_DELIVERY_EVENT != SP_LOG_EVENT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_LANE != SP_LOG_SLOT);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_RANK_SHIFT != SP_LOG_RANK_SHIFT);
+	s->published = min(g->published, local->end);
 	s->rx_base = local->cursor;
 	r->user->rx_released = local->cursor;
 	r->user->rx_seen = local->cursor;
-	for (i = 0; i < g->view.nmembers; i++)
-		if (g->view.members[i].lane >= 0)
-			s->rank[g->view.members[i].lane] = i;
 	/* Until the next pass has said otherwise. */
 	s->flags = SPINDLE_NEED_WAKEUP;
 	if (lane) {
@@ -412,7 +440,7 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	if (state == SP_VIEW_FORMING)
 		return -ENOTCONN;
 	/* Its view was never installed. */
-	if (state == SP_VIEW_FAILED && READ_ONCE(ss->local.rank) == ~0U)
+	if (state == SP_VIEW_FAILED && !READ_ONCE(g->current_view))
 		return g->error;
 	if ((flags & SPINDLE_MAP_TX) && !ss->local.lane)
 		return -EACCES;
@@ -473,10 +501,10 @@ int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 	info->depth = g->config.depth;
 	info->max_msg = g->config.max_msg;
 	info->deliveries = g->core.order.log_size;
-	info->lanes = g->view.nlanes;
+	info->lanes = g->nslots;
 	info->lane = -1;
 	if (ss->local.lane)
-		info->lane = g->view.members[ss->local.rank].lane;
+		info->lane = ss->local.lane->slot;
 	info->flags = r->flags;
 	return 0;
 }
@@ -526,7 +554,7 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 	u64 off = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	u32 region = off >> SP_MAP_REGION_SHIFT;
 	size_t size = vma->vm_end - vma->vm_start;
-	const struct sp_lane *lane = NULL;
+	const struct sp_lane_slot *slot = NULL;
 	const struct sp_rings *r;
 	bool write = false;
 	size_t want;
@@ -559,10 +587,10 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 		if (off & ((1U << SP_MAP_LANE_SHIFT) - 1))
 			return -EINVAL;
 		off >>= SP_MAP_LANE_SHIFT;
-		if (off >= g->view.nlanes)
+		if (off >= g->nslots)
 			return -EINVAL;
 		want = 2 * g->config.window;
-		lane = &g->core.order.lanes[off];
+		slot = &g->slots[off];
 		break;
 	default:
 		return -EINVAL;
@@ -585,7 +613,6 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 	case SP_MAP_OWN:
 		return sp_map_ring(vma, g->slab, ss->local.lane - g->lanes);
 	default:
-		return sp_map_ring(vma, lane->node == g->self ? g->slab :
-				   g->peers[lane->node].slab, lane->lane);
+		return sp_map_ring(vma, slot->slab, slot->nr);
 	}
 }

@@ -154,6 +154,8 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.window = opt.window ?: SP_DEFAULT_WINDOW;
 	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
 	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
+	if (opt.flags & SPINDLE_F_NO_MAJORITY)
+		cfg.flags |= SP_CONFIG_NO_MAJORITY;
 	ret = sp_config_check(&cfg);
 	if (ret)
 		return ret;
@@ -164,7 +166,7 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	lock_sock(sk);
 	ret = sp_opt_begin(ss);
 	if (!ret) {
-		ss->local.flags = opt.flags;
+		ss->local.flags = opt.flags & SPINDLE_F_RECEIVER;
 		mutex_lock(&sp_ctl);
 		ret = sp_member_create(ss->node, opt.name, &cfg, &ss->local);
 		mutex_unlock(&sp_ctl);
@@ -196,6 +198,9 @@ static int sp_opt_join(struct socket *sock, sockptr_t optval,
 		ret = sp_sockaddr_take((struct sockaddr *)opt.contact,
 				       sizeof(opt.contact), &contact,
 				       &scope_id);
+	/* What the group is like its creator says. */
+	if (!ret && (opt.flags & SPINDLE_F_NO_MAJORITY))
+		ret = -EINVAL;
 	if (ret)
 		return ret == -EADDRNOTAVAIL ? -EINVAL : ret;
 	cfg.members = opt.members;
@@ -235,6 +240,42 @@ out:
 	return ret;
 }
 
+static int sp_opt_leave(struct sock *sk, int value)
+{
+	struct sp_sock *ss = sp_sk(sk);
+	struct sp_group *g;
+	int ret = -ENOTCONN;
+
+	if (value)
+		return -EINVAL;
+	lock_sock(sk);
+	mutex_lock(&sp_ctl);
+	g = sp_sock_group(ss);
+	if (g)
+		ret = sp_group_leave(g, &ss->local, SP_LEFT);
+	mutex_unlock(&sp_ctl);
+	/* Who waits to send waits in vain. */
+	if (!ret)
+		sk->sk_state_change(sk);
+	release_sock(sk);
+	return ret;
+}
+
+static int sp_opt_events(struct sock *sk, int value)
+{
+	struct sp_sock *ss = sp_sk(sk);
+
+	if (value & ~SPINDLE_WANT_ALL)
+		return -EINVAL;
+	/* No reader is in the middle of one. */
+	if (mutex_lock_interruptible(&ss->rx_lock))
+		return -ERESTARTSYS;
+	WRITE_ONCE(ss->local.events, value);
+	sp_detach_sift(&ss->local);
+	mutex_unlock(&ss->rx_lock);
+	return 0;
+}
+
 /**
  * sp_setsockopt() - set an option
  * @sock: the socket
@@ -270,12 +311,24 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		return 0;
 	case SPINDLE_DETACHED:
 	case SPINDLE_MAP:
+	case SPINDLE_GROUP_LEAVE:
+	case SPINDLE_EVENTS:
 		if (optlen < sizeof(value))
 			return -EINVAL;
 		if (copy_from_sockptr(&value, optval, sizeof(value)))
 			return -EFAULT;
-		if (optname == SPINDLE_MAP)
-			return sp_rings_map(sp_sk(sk), value);
+		break;
+	default:
+		return -ENOPROTOOPT;
+	}
+	switch (optname) {
+	case SPINDLE_GROUP_LEAVE:
+		return sp_opt_leave(sk, value);
+	case SPINDLE_EVENTS:
+		return sp_opt_events(sk, value);
+	case SPINDLE_MAP:
+		return sp_rings_map(sp_sk(sk), value);
+	case SPINDLE_DETACHED:
 		return sp_detach_set(sk, value);
 	default:
 		return -ENOPROTOOPT;
@@ -283,13 +336,16 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 }
 
 /**
- * sp_group_uapi_state() - a group's state as programs know it
+ * sp_local_uapi_state() - a group's state as a member's program knows it
  * @g: the group
+ * @local: the member
  *
  * Return: SPINDLE_STATE_*.
  */
-u32 sp_group_uapi_state(const struct sp_group *g)
+u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local)
 {
+	if (sp_local_out(local))
+		return SPINDLE_STATE_CLOSED;
 	switch (sp_group_state(g)) {
 	case SP_VIEW_FORMING:
 		return SPINDLE_STATE_FORMING;
@@ -307,20 +363,24 @@ static void sp_opt_info(const struct sp_sock *ss,
 			struct spindle_group_info *info)
 {
 	struct sp_group *g = sp_sock_group(ss);
+	struct sp_event *ev;
 
 	memset(info, 0, sizeof(*info));
 	info->rank = ~0U;
 	if (!g)
 		return;
 	strscpy(info->name, g->name, sizeof(info->name));
-	info->state = sp_group_uapi_state(g);
+	info->state = sp_local_uapi_state(g, &ss->local);
 	info->members = g->config.members;
 	info->senders = g->config.senders;
-	if (info->state != SPINDLE_STATE_FORMING) {
-		info->view = g->view.id;
-		info->senders = g->view.nlanes ?: g->config.senders;
+	ev = sp_event_view(g);
+	if (ev && info->state != SPINDLE_STATE_FORMING) {
+		info->view = ev->view.id;
+		info->members = ev->view.nmembers;
+		info->senders = ev->view.nlanes;
 		info->rank = READ_ONCE(ss->local.rank);
 	}
+	sp_event_put(ev);
 	if (info->state == SPINDLE_STATE_FAILED)
 		info->error = -g->error;
 	info->window = g->config.window;
@@ -345,23 +405,64 @@ static int sp_opt_view(const struct sp_sock *ss, char __user *optval,
 {
 	struct sp_group *g = sp_sock_group(ss);
 	struct sockaddr_spindle sa;
-	int need;
+	struct sp_event *ev;
+	int need, ret = 0;
 	u32 i;
 
-	if (!g || sp_group_state(g) == SP_VIEW_FORMING || !g->view.nlanes)
+	ev = g && sp_group_state(g) != SP_VIEW_FORMING ? sp_event_view(g) : NULL;
+	if (!ev)
 		return -ENOTCONN;
-	need = g->view.nmembers * sizeof(sa);
+	need = ev->view.nmembers * sizeof(sa);
 	if (put_user(need, optlen))
-		return -EFAULT;
-	if (len < need)
-		return -ERANGE;
-	for (i = 0; i < g->view.nmembers; i++) {
-		sp_sockaddr_give(&g->view.members[i].addr, g->node->scope_id,
+		ret = -EFAULT;
+	else if (len < need)
+		ret = -ERANGE;
+	for (i = 0; !ret && i < ev->view.nmembers; i++) {
+		sp_sockaddr_give(&ev->view.members[i].addr, g->node->scope_id,
 				 i, &sa);
 		if (copy_to_user(optval + i * sizeof(sa), &sa, sizeof(sa)))
-			return -EFAULT;
+			ret = -EFAULT;
 	}
-	return 0;
+	sp_event_put(ev);
+	return ret;
+}
+
+/* The event that the header given in asks for; what does not fit is an error. */
+static int sp_opt_event(const struct sp_sock *ss, char __user *optval,
+			int __user *optlen, int len)
+{
+	struct sp_group *g = sp_sock_group(ss);
+	struct spindle_event *e, want;
+	struct sp_event *ev;
+	int need, ret = 0;
+
+	if (len < sizeof(want))
+		return -EINVAL;
+	/* The rest is output alone. */
+	if (copy_from_user(&want, optval, offsetofend(struct spindle_event, number)))
+		return -EFAULT;
+	if (!g || sp_group_state(g) == SP_VIEW_FORMING)
+		return -ENOTCONN;
+	ev = sp_event_find(g, want.type, want.number);
+	if (!ev)
+		return -ENOENT;
+	need = sp_event_size(ev);
+	e = kvmalloc(need, GFP_KERNEL_ACCOUNT);
+	if (!e) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	sp_event_give(ev, g, &ss->local, e);
+	if (put_user(need, optlen))
+		ret = -EFAULT;
+	else if (len < need)
+		ret = -ERANGE;
+	else if (copy_to_user(optval, e, need))
+		ret = -EFAULT;
+	kvfree(e);
+out:
+	sp_event_put(ev);
+	return ret;
 }
 
 /**
@@ -394,6 +495,11 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 		return sp_opt_give(&info, sizeof(info), optval, optlen, len);
 	case SPINDLE_GROUP_VIEW:
 		return sp_opt_view(ss, optval, optlen, len);
+	case SPINDLE_EVENT:
+		return sp_opt_event(ss, optval, optlen, len);
+	case SPINDLE_EVENTS:
+		value = READ_ONCE(ss->local.events);
+		return sp_opt_give(&value, sizeof(value), optval, optlen, len);
 	case SPINDLE_RECVINFO:
 		value = READ_ONCE(ss->recvinfo);
 		return sp_opt_give(&value, sizeof(value), optval, optlen, len);

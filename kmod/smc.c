@@ -23,11 +23,17 @@ static void sp_smc_lane_unlock(struct sp_core *c, u32 own)
 	spin_unlock(&sp_group_of(c)->lanes[own].lock);
 }
 
+/* A link that is down is no fault of the peer: the control plane is told of it. */
+static int sp_smc_posted(int ret)
+{
+	return ret ? -EAGAIN : 0;
+}
+
 static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 			   const struct sp_run *run)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_group_peer *gp = g->peer[node];
 	struct sp_link *link = gp->user.link;
 	const struct sp_layout *lay = &g->slab->lay;
 	u64 ring = sp_layout_ring(lay, own);
@@ -59,14 +65,14 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	if (!ret)
 		WRITE_ONCE(g->counters.rdma_writes,
 			   g->counters.rdma_writes + slots);
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 static int sp_smc_post_row(struct sp_core *c, u32 node,
 			   const struct sp_cell *cells, u32 n, u64 *ticket)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_group_peer *gp = g->peer[node];
 	struct sp_link *link = gp->user.link;
 	u32 len = n * sizeof(*cells);
 	struct sp_msg_row row;
@@ -84,24 +90,25 @@ static int sp_smc_post_row(struct sp_core *c, u32 node,
 		row.hdr.len = sizeof(row) + len;
 		row.handle = gp->their_handle;
 		row.ncells = n;
+		row.view = c->view;
 		ret = sp_post_send(link, &row.hdr, false, cells, len, ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
 	}
 	if (!ret)
 		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 static u64 sp_smc_landed(struct sp_core *c, u32 node)
 {
-	return sp_post_completed(sp_group_of(c)->peers[node].user.link);
+	return sp_post_completed(sp_group_of(c)->peer[node]->user.link);
 }
 
 static int sp_smc_post_wake(struct sp_core *c, u32 node)
 {
 	struct sp_group *g = sp_group_of(c);
-	struct sp_gpeer *gp = &g->peers[node];
+	struct sp_group_peer *gp = g->peer[node];
 	struct sp_msg_wake wake = {
 		.hdr = { SP_MSG_WAKE, sizeof(wake) },
 		.handle = gp->their_handle,
@@ -115,7 +122,7 @@ static int sp_smc_post_wake(struct sp_core *c, u32 node)
 		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
 		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
 	}
-	return ret;
+	return sp_smc_posted(ret);
 }
 
 const struct sp_shell_ops sp_engine_ops = {
@@ -128,12 +135,12 @@ const struct sp_shell_ops sp_engine_ops = {
 };
 
 /*
- * What a handle stands for, if the link's peer is the one who was given it.
- * Read under RCU: see sp_group_free().
+ * What a handle stands for, if the link's peer is the one who was given it. Read
+ * under RCU: the memory of a group goes a grace period after its handles.
  */
-static struct sp_gpeer *sp_smc_peer(struct sp_link *link, u32 handle)
+static struct sp_group_peer *sp_smc_peer(struct sp_link *link, u32 handle)
 {
-	struct sp_gpeer *gp = xa_load(&sp_handles, handle);
+	struct sp_group_peer *gp = xa_load(&sp_handles, handle);
 
 	return gp && READ_ONCE(gp->user.link) == link ? gp : NULL;
 }
@@ -154,17 +161,18 @@ static void sp_smc_count(struct sp_group *g)
  */
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 {
-	struct sp_gpeer *gp;
+	struct sp_group_peer *gp;
 	struct sp_cell *to;
 	u32 i;
 
 	rcu_read_lock();
 	gp = sp_smc_peer(link, READ_ONCE(row->handle));
-	if (!gp || row->ncells != SP_CELL_LANES + gp->slab->lay.lanes ||
+	/* Its numbers of lanes may have become fewer, but never more. */
+	if (!gp || row->ncells > SP_CELL_LANES + gp->slab->lay.lanes ||
 	    row->hdr.len != sizeof(*row) + row->ncells * sizeof(*to))
 		goto out;
 	to = (struct sp_cell *)(gp->slab->base +
-				sp_layout_row(&gp->slab->lay, gp->g->view.id));
+				sp_layout_row(&gp->slab->lay, row->view));
 	sp_slab_arrived(gp->slab);
 	/*
 	 * The completion of this receive orders all the peer has written before
@@ -190,7 +198,7 @@ out:
  */
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
 {
-	struct sp_gpeer *gp;
+	struct sp_group_peer *gp;
 
 	rcu_read_lock();
 	gp = sp_smc_peer(link, READ_ONCE(wake->handle));

@@ -9,10 +9,10 @@
 #define SPINDLE_WIRE_H
 
 #include <linux/types.h>
-#include "core/view.h"
+#include "core/ballot.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	2
+#define SP_WIRE_VERSION	3
 
 #define SP_NAME_LEN	64
 
@@ -53,6 +53,7 @@ enum sp_msg_type {
 	SP_MSG_KEY,		/* struct sp_msg_key */
 	SP_MSG_BYE,		/* struct sp_msg_bye */
 	SP_MSG_ASK,		/* nothing but the header; answered by SP_MSG_CREDIT */
+	SP_MSG_REPORT,		/* struct sp_msg_report */
 };
 
 /**
@@ -72,12 +73,14 @@ struct sp_msg {
  * @hdr: header
  * @handle: what the receiver calls (group, sender)
  * @ncells: cells that follow
+ * @view: number of the view that it speaks of
  * @cells: struct sp_cell
  */
 struct sp_msg_row {
 	struct sp_msg hdr;
 	u32 handle;
 	u32 ncells;
+	u64 view;
 	u64 cells[];
 };
 
@@ -100,7 +103,7 @@ struct sp_msg_wake {
  * @window: bytes of ring a sender has; likewise
  * @max_msg: largest message; likewise
  * @depth: messages in flight of one sender; likewise
- * @pad: zero
+ * @flags: SP_CONFIG_*
  */
 struct sp_config {
 	u32 members;
@@ -108,8 +111,11 @@ struct sp_config {
 	u32 window;
 	u32 max_msg;
 	u32 depth;
-	u32 pad;
+	u32 flags;
 };
+
+#define SP_CONFIG_NO_MAJORITY	(1U << 0)	/* goes on without a majority */
+#define SP_CONFIG_ALL		SP_CONFIG_NO_MAJORITY
 
 /**
  * struct sp_msg_join - a program on the sending node wants to be a member
@@ -220,17 +226,72 @@ struct sp_msg_key {
 };
 
 /**
+ * struct sp_msg_report - a part of a struct sp_wire_report
+ * @hdr: header
+ * @gid: the group
+ * @total: bytes of the report in all
+ * @off: where this part lies in it; each part follows upon the one before
+ * @data: the part
+ */
+struct sp_msg_report {
+	struct sp_msg hdr;
+	u64 gid;
+	u32 total;
+	u32 off;
+	u8 data[];
+};
+
+/**
+ * struct sp_wire_report - a struct sp_report
+ * @view: number of the view
+ * @suspected: see there, like all that follows
+ * @outranked: likewise
+ * @nlanes: lanes of the view
+ * @nmembers: members of the view
+ * @njoins: how many joins follow
+ * @ballot: of what was accepted
+ * @taken: how many joins are in that
+ * @wedged: 0 or 1
+ * @by: of the accusation
+ * @of: likewise
+ * @pad: zero
+ * @data: u64 counts[nlanes], trim[nlanes]; struct sp_join_request
+ *	joins[njoins], accepted joins[taken]; u8 leaves[nmembers], reason[nmembers]
+ */
+struct sp_wire_report {
+	u64 view;
+	u64 suspected;
+	u64 outranked;
+	u32 nlanes;
+	u32 nmembers;
+	u32 njoins;
+	u32 ballot;
+	u32 taken;
+	u8 wedged;
+	u8 by;
+	u8 of;
+	u8 pad;
+	u64 data[];
+};
+
+#define SP_REPORT_MAX	(sizeof(struct sp_wire_report) + sizeof(struct sp_report))
+
+/**
  * struct sp_msg_bye - the sender writes nothing more to the receiver's memory
  * in this group
  * @hdr: header
  * @gid: the group
- * @error: 0: it has delivered everything, or answers a bye; else the errno the
- *	group failed with
+ * @view: number of the sender's view; the receiver is not in it if its own is
+ *	lower
+ * @error: 0: it has delivered everything, or has left, or answers a bye;
+ *	-ECONNABORTED: the receiver was put out; else the errno the group failed
+ *	with
  * @pad: zero
  */
 struct sp_msg_bye {
 	struct sp_msg hdr;
 	u64 gid;
+	u64 view;
 	s32 error;
 	u32 pad;
 };

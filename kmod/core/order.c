@@ -518,7 +518,7 @@ static void sp_order_put(struct sp_order *o, u32 rank, u64 index, s64 seq)
 	}
 	log = &o->log[o->published & (o->log_size - 1)];
 	log->seq = seq;
-	log->lane = o->slot[rank];
+	log->lane = o->slot[rank] | lane->member << SP_LOG_RANK_SHIFT;
 	log->pos = d->pos & (o->units - 1);
 	log->len = d->len;
 	log->flags = d->flags;
@@ -625,7 +625,7 @@ bool sp_order_release(struct sp_order *o, u64 upto)
 
 		if (log->flags & SP_LOG_EVENT)
 			continue;
-		lane = &o->lanes[log->lane];
+		lane = &o->lanes[log->lane & SP_LOG_SLOT];
 		lane->head += sp_units(log->len);
 		lane->freed++;
 		lane->held--;

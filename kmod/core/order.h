@@ -120,10 +120,14 @@ struct sp_node_seen {
 
 #define SP_LOG_EVENT		(1U << 1)	/* no message: see sp_order_event() */
 
+/* sp_log.lane of a message */
+#define SP_LOG_SLOT		0xffffU		/* slot of its lane on this node */
+#define SP_LOG_RANK_SHIFT	16		/* rank of its sender in the view */
+
 /**
  * struct sp_log - a delivered message, or an event
  * @seq: its place in the order
- * @lane: slot of the sender's lane on this node; of an event: what it is
+ * @lane: slot of the sender's lane, and the sender's rank; of an event: what it is
  * @pos: where it starts in that lane's ring, in units, reduced; of an event: its
  *	number, low half
  * @len: bytes

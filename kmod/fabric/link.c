@@ -515,8 +515,12 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 		return -ENOTCONN;
 	msg->type = type;
 	msg->len = len;
-	/* A peer that asks on and on and takes no answer. */
-	if (link->nout >= SP_OUT_MAX)
+	/*
+	 * A peer that asks on and on and takes no answer. Of a node that is lost
+	 * each group of the link says so.
+	 */
+	if (link->nout >= SP_OUT_MAX && type != SP_MSG_REPORT &&
+	    type != SP_MSG_BYE)
 		return -ENOBUFS;
 	out = kmalloc(sizeof(*out) + len, GFP_KERNEL);
 	if (!out)

@@ -3,10 +3,14 @@
  * /sys/kernel/debug/spindle/NODE/GROUP, for people and measurements; the
  * formats may change:
  *
- *   sst       the shared state table as this node sees it
+ *   sst       the shared state table as this node sees it, and how its view is
+ *             about to end
  *   optimise  which of the paper's optimisations are on
  *   batches   how many messages each stage takes at once
  *   activity  what goes on for the group on this node, for who waits for quiet
+ *
+ * and /sys/kernel/debug/spindle/NODE/break, into which the address of another node
+ * is written: the link to it is lost.
  *
  * optimise and batches are described in Documentation/protocol.rst.
  *
@@ -18,7 +22,9 @@
  * much was received on all nodes as was sent: then nothing is under way.
  */
 #include <linux/debugfs.h>
+#include <linux/inet.h>
 #include <linux/math64.h>
+#include <linux/sched/signal.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -59,7 +65,7 @@ static void sp_sst_row(struct seq_file *m, const struct sp_group *g, u32 node)
 
 static void sp_sst_lane(struct seq_file *m, const struct sp_group *g, u32 rank)
 {
-	const struct sp_lane *lane = &g->core.order.lanes[rank];
+	const struct sp_lane *lane = sp_order_lane(&g->core.order, rank);
 
 	seq_printf(m, "lane %u node %u round %llu count %llu taken %llu freed %llu tail %llu head %llu",
 		   rank, lane->node, READ_ONCE(lane->now.round),
@@ -77,18 +83,39 @@ static void sp_sst_lane(struct seq_file *m, const struct sp_group *g, u32 rank)
 	seq_putc(m, '\n');
 }
 
+/* The control plane writes what is read here: it may be half of it. */
+static void sp_sst_report(struct seq_file *m, const struct sp_group *g, u32 node)
+{
+	const struct sp_report *r = &g->reports[g->view.id & 1][node];
+
+	seq_printf(m, "report %u suspects %#llx outranked %#llx accused %u by %u ballot %u%s\n",
+		   node, READ_ONCE(r->suspected), READ_ONCE(r->outranked),
+		   READ_ONCE(r->accusation.of), READ_ONCE(r->accusation.by),
+		   READ_ONCE(r->accepted.ballot),
+		   READ_ONCE(r->wedged) ? " wedged" : "");
+}
+
 static int sp_sst_show(struct seq_file *m, void *data)
 {
 	struct sp_group *g = m->private;
+	/* It ends after the file has gone. */
+	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
 	u32 i;
 
 	/* The memory of the view is there from then on. */
-	if (sp_group_state(g) == SP_VIEW_FORMING || !g->ready)
+	if (sp_group_state(g) == SP_VIEW_FORMING ||
+	    !READ_ONCE(g->current_view) || !engine)
 		return 0;
+	mutex_lock(&engine->lock);
+	seq_printf(m, "view %llu self %u%s%s\n", g->view.id, g->self,
+		   g->core.wedged ? " wedged" : "", g->core.hold ? " hold" : "");
 	for (i = 0; i < g->view.nnodes; i++)
 		sp_sst_row(m, g, i);
 	for (i = 0; i < g->view.nlanes; i++)
 		sp_sst_lane(m, g, i);
+	for (i = 0; i < g->view.nnodes; i++)
+		sp_sst_report(m, g, i);
+	mutex_unlock(&engine->lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(sp_sst);
@@ -292,9 +319,58 @@ void sp_debugfs_group_del(struct sp_group *g)
 	g->dir = NULL;
 }
 
+/*
+ * Any other way to take sp_ctl would deadlock with the removal of the file, which
+ * waits for us under it.
+ */
+static ssize_t sp_break_write(struct file *file, const char __user *from,
+			      size_t len, loff_t *pos)
+{
+	struct sp_node *node = file_inode(file)->i_private;
+	struct sp_link *link;
+	ssize_t ret = -ENOENT;
+	struct sp_addr addr;
+	char *words;
+	u8 v4[4];
+
+	if (len > 100)
+		return -EINVAL;
+	words = memdup_user_nul(from, len);
+	if (IS_ERR(words))
+		return PTR_ERR(words);
+	memset(&addr, 0, sizeof(addr));
+	if (in4_pton(strim(words), -1, v4, -1, NULL)) {
+		addr.b[10] = 0xff;
+		addr.b[11] = 0xff;
+		memcpy(&addr.b[12], v4, sizeof(v4));
+	} else if (!in6_pton(strim(words), -1, addr.b, -1, NULL)) {
+		ret = -EINVAL;
+	}
+	kfree(words);
+	if (ret == -EINVAL)
+		return ret;
+	if (!mutex_trylock(&sp_ctl))
+		return restart_syscall();
+	link = sp_link_find(node, &addr);
+	if (link) {
+		sp_link_break(link, -EHOSTDOWN, "broken by debugfs");
+		ret = len;
+	}
+	mutex_unlock(&sp_ctl);
+	return ret;
+}
+
+static const struct file_operations sp_break_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = sp_break_write,
+	.llseek = noop_llseek,
+};
+
 void sp_debugfs_node_add(struct sp_node *node)
 {
 	node->dir = debugfs_create_dir(node->name, sp_debug_root);
+	debugfs_create_file("break", 0200, node->dir, node, &sp_break_fops);
 }
 
 void sp_debugfs_node_del(struct sp_node *node)

@@ -31,6 +31,8 @@ void sp_debugfs_group_del(struct sp_group *g);
 /* slow.c */
 size_t sp_slow_size(const struct sp_view *v);
 int sp_slow_init(struct sp_group *g);
+void sp_slow_view(struct sp_group *g, const struct sp_view *was);
+void sp_slow_parted(struct sp_group *g, const struct sp_view *was);
 void sp_slow_stop(struct sp_group *g);
 void sp_slow_exit(struct sp_group *g);
 void sp_slow_arm(struct sp_group *g);

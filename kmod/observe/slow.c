@@ -68,8 +68,11 @@ struct sp_party {
  * @look: looks at them
  * @lock: guards @parties. Taken within the engine's lock
  * @stopped: no more looks; changed under the engine's lock
- * @nmembers: members of the view
- * @parties: members by rank, then nodes by rank
+ * @nmembers: members of the view; changed under @lock and the engine's lock
+ * @nnodes: nodes of the view; likewise
+ * @gone: stage of those that were slow and are not in the view any more, members
+ *	and then nodes by their ranks in the view before; sp_ctl guards it
+ * @parties: members by rank, then nodes by rank; room for those of the first view
  */
 struct sp_slow {
 	struct sp_group *g;
@@ -77,6 +80,8 @@ struct sp_slow {
 	struct mutex lock;
 	bool stopped;
 	u32 nmembers;
+	u32 nnodes;
+	u8 gone[2 * SP_MAX_MEMBERS];
 	struct sp_party parties[];
 };
 
@@ -129,12 +134,17 @@ static bool sp_slow_note(struct sp_party *p, enum sp_slow_stage stage, u64 at)
 	return true;
 }
 
+/* The place in the order of a lane's message; of an earlier view, before this one. */
 static s64 sp_slow_seq(const struct sp_order *o, const struct sp_desc *desc,
 		       u64 count, u64 round, u32 rank)
 {
 	const struct sp_desc *d = &desc[count & (o->depth - 1)];
+	u64 index = sp_extend32(round, d->index);
+	u64 base = sp_order_lane(o, rank)->base;
 
-	return sp_seq(sp_extend32(round, d->index), o->nlanes, rank);
+	if (index < base)
+		return o->start - 1;
+	return o->start + sp_seq(index - base, o->nlanes, rank);
 }
 
 /* A lane whose sender may want room soon, if it does not already. */
@@ -163,7 +173,7 @@ static bool sp_slow_holds(const struct sp_group *g, s64 first)
 	u32 i;
 
 	for (i = 0; i < o->nlanes; i++) {
-		const struct sp_lane *lane = &o->lanes[i];
+		const struct sp_lane *lane = sp_order_lane(o, i);
 		bool tight;
 
 		/* What keeps the lane's room here must have been delivered. */
@@ -196,11 +206,25 @@ static void sp_slow_member_lag(const struct sp_order *o, struct sp_party *p)
 	for (at = p->at; at != o->published; at++) {
 		const struct sp_log *log = &o->log[at & (o->log_size - 1)];
 
-		if (log->flags & SP_DESC_FIN)
+		if (log->flags & (SP_DESC_FIN | SP_LOG_EVENT))
 			continue;
 		p->messages++;
 		p->bytes += log->len;
 	}
+}
+
+/* The first message that a member has not consumed; what is none holds nobody up. */
+static bool sp_slow_first(const struct sp_order *o, u64 cursor, s64 *seq)
+{
+	for (; cursor != o->published; cursor++) {
+		const struct sp_log *log = &o->log[cursor & (o->log_size - 1)];
+
+		if (log->flags & SP_LOG_EVENT)
+			continue;
+		*seq = log->seq;
+		return true;
+	}
+	return false;
 }
 
 static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
@@ -211,11 +235,12 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 	u64 was = p->at;
 	u64 cursor;
 	bool waited;
+	s64 first;
 
 	/* H in group.h, though only to be fair to the reader. */
 	cursor = smp_load_acquire(&local->cursor);
-	if (cursor != o->published && !READ_ONCE(local->deaf) &&
-	    sp_slow_holds(slow->g, o->log[cursor & (o->log_size - 1)].seq))
+	if (!READ_ONCE(local->deaf) && sp_slow_first(o, cursor, &first) &&
+	    sp_slow_holds(slow->g, first))
 		stage = READ_ONCE(local->queue.on) ? SP_SLOW_QUEUE :
 			SP_SLOW_READ;
 	waited = sp_slow_note(p, stage, cursor);
@@ -229,7 +254,7 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 
 static bool sp_slow_owes(const struct sp_order *o, u32 node, s64 seq)
 {
-	return o->lanes[(u64)seq % o->nlanes].node == node;
+	return sp_order_lane(o, (u64)(seq - o->start) % o->nlanes)->node == node;
 }
 
 /*
@@ -265,7 +290,7 @@ static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 n
 	const struct sp_point *now = &c->own[own].now;
 	s64 oldest;
 
-	if (tx->freed >= now->count)
+	if (!c->own[own].tx || tx->freed >= now->count)
 		return SP_SLOW_NONE;
 	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head) &&
 	    !sp_slow_is_starved(&g->lanes[own]))
@@ -286,7 +311,8 @@ static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
 	u32 i;
 
 	for (i = 0; i < c->nown; i++)
-		upto += c->own[i].now.count;
+		if (c->own[i].tx)
+			upto += c->own[i].now.count;
 	if (p->upto == upto)
 		return;
 	p->upto = upto;
@@ -295,6 +321,8 @@ static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
 		const struct sp_tx *tx = &g->lanes[i].tx;
 		u64 round = c->own[i].now.round;
 
+		if (!c->own[i].tx)
+			continue;
 		for (at = tx->freed; at < c->own[i].now.count; at++) {
 			if (tx->desc[at & (tx->depth - 1)].flags & SP_DESC_FIN)
 				continue;
@@ -335,9 +363,12 @@ static bool sp_slow_judge(struct sp_slow *slow)
 	bool waited = false;
 	u32 i;
 
+	if (!g->core.order.nlanes)
+		return false;
 	list_for_each_entry(local, &g->locals, on_group)
-		waited |= sp_slow_member(slow, local);
-	for (i = 0; i < g->view.nnodes; i++)
+		if (local->rank != ~0U)
+			waited |= sp_slow_member(slow, local);
+	for (i = 0; i < slow->nnodes; i++)
 		if (i != g->self)
 			waited |= sp_slow_node(slow, i);
 	return waited;
@@ -348,22 +379,20 @@ static void sp_slow_clear(struct sp_slow *slow)
 {
 	u32 i;
 
-	for (i = 0; i < slow->nmembers + slow->g->view.nnodes; i++)
+	for (i = 0; i < slow->nmembers + slow->nnodes; i++)
 		sp_slow_note(&slow->parties[i], SP_SLOW_NONE, 0);
 }
 
-static void sp_slow_uevent(struct sp_slow *slow, u32 i)
+static void sp_slow_uevent(struct sp_group *g, const struct sp_view *v,
+			   bool node, u32 rank, const struct sp_party *p)
 {
-	bool node = i >= slow->nmembers;
-	u32 rank = node ? i - slow->nmembers : i;
-	const struct sp_party *p = &slow->parties[i];
-	struct sp_group *g = slow->g;
 	char vars[6][96];
 	char *env[7] = {};
 	char name[64];
+	u32 i;
 
-	sp_addr_name(node ? &g->view.nodes[rank].addr :
-		     &g->view.members[rank].addr, name, sizeof(name));
+	sp_addr_name(node ? &v->nodes[rank].addr : &v->members[rank].addr, name,
+		     sizeof(name));
 	if (p->slow)
 		pr_info_ratelimited("spindle: %s: group %s: %s %u (%s) is slow: stage %s, lag %llu messages\n",
 				    g->node->name, g->name,
@@ -385,22 +414,42 @@ static void sp_slow_uevent(struct sp_slow *slow, u32 i)
 	kobject_uevent_env(&g->kobj, KOBJ_CHANGE, env);
 }
 
-/*
- * Say what has changed. Looks and the end come one after the other, so nobody
- * else changes the parties meanwhile.
- */
+/* The next party of which something is to be said, from the @i-th on. */
+static bool sp_slow_changed(struct sp_slow *slow, const struct sp_view *v, u32 *i,
+			    struct sp_party *p)
+{
+	bool found = false;
+
+	mutex_lock(&slow->lock);
+	/* A view that has begun meanwhile has parties of its own. */
+	for (; !found && slow->nmembers == v->nmembers &&
+	     slow->nnodes == v->nnodes && *i < v->nmembers + v->nnodes; ++*i) {
+		if (!slow->parties[*i].tell)
+			continue;
+		slow->parties[*i].tell = false;
+		*p = slow->parties[*i];
+		found = true;
+	}
+	mutex_unlock(&slow->lock);
+	return found;
+}
+
+/* Say what has changed. */
 static void sp_slow_tell(struct sp_slow *slow)
 {
+	struct sp_event *ev = sp_event_view(slow->g);
+	struct sp_party party;
 	bool told = false;
-	u32 i;
+	u32 i = 0;
 
-	for (i = 0; i < slow->nmembers + slow->g->view.nnodes; i++) {
-		if (!slow->parties[i].tell)
-			continue;
-		slow->parties[i].tell = false;
-		sp_slow_uevent(slow, i);
+	while (ev && sp_slow_changed(slow, &ev->view, &i, &party)) {
+		bool node = i > ev->view.nmembers;
+
+		sp_slow_uevent(slow->g, &ev->view, node,
+			       i - 1 - (node ? ev->view.nmembers : 0), &party);
 		told = true;
 	}
+	sp_event_put(ev);
 	if (told)
 		sysfs_notify(&slow->g->kobj, NULL, "slow");
 }
@@ -441,7 +490,8 @@ void sp_slow_arm(struct sp_group *g)
 		return;
 	held = c->order.released != c->order.published;
 	for (i = 0; !held && i < c->nown; i++)
-		held = c->own[i].tx->freed != c->own[i].now.count;
+		held = c->own[i].tx &&
+		       c->own[i].tx->freed != c->own[i].now.count;
 	if (held && !g->closing)
 		sp_slow_queue(slow);
 }
@@ -495,11 +545,87 @@ int sp_slow_init(struct sp_group *g)
 		return -ENOMEM;
 	slow->g = g;
 	slow->nmembers = v->nmembers;
+	slow->nnodes = v->nnodes;
 	mutex_init(&slow->lock);
 	INIT_DELAYED_WORK(&slow->look, sp_slow_look);
 	/* For who does not wait for the view's memory: see sp_slow_show(). */
 	smp_store_release(&g->slow, slow);
 	return 0;
+}
+
+/* A party has another rank, or none. Ranks never rise. */
+static void sp_slow_move(struct sp_slow *slow, u32 from, u32 to, bool stays,
+			 u8 *gone)
+{
+	struct sp_party *p = &slow->parties[from];
+
+	if (!stays) {
+		/* It was called slow, and not yet that it is so no longer. */
+		*gone = p->slow != p->tell ? p->stage : SP_SLOW_NONE;
+		return;
+	}
+	slow->parties[to] = *p;
+	slow->parties[to].upto = ~0ULL;
+}
+
+/**
+ * sp_slow_view() - another view has begun
+ * @g: the group
+ * @was: the view before: none has a member or node that was not in the first
+ *
+ * Context: sp_ctl and the engine's lock are held.
+ */
+void sp_slow_view(struct sp_group *g, const struct sp_view *was)
+{
+	const struct sp_view *v = &g->view;
+	struct sp_slow *slow = g->slow;
+	int to;
+	u32 i;
+
+	mutex_lock(&slow->lock);
+	memset(slow->gone, SP_SLOW_NONE, sizeof(slow->gone));
+	for (i = 0; i < was->nmembers; i++) {
+		const struct sp_member *m = &was->members[i];
+
+		to = sp_view_find_member(v, &m->addr, m->cookie);
+		sp_slow_move(slow, i, to, to >= 0, &slow->gone[i]);
+	}
+	for (i = 0; i < was->nnodes; i++) {
+		to = sp_view_find_node(v, &was->nodes[i].addr);
+		sp_slow_move(slow, was->nmembers + i, v->nmembers + to, to >= 0,
+			     &slow->gone[SP_MAX_MEMBERS + i]);
+	}
+	slow->nmembers = v->nmembers;
+	slow->nnodes = v->nnodes;
+	mutex_unlock(&slow->lock);
+}
+
+/**
+ * sp_slow_parted() - say of those that are in the view no more that they are not
+ * slow any more
+ * @g: the group
+ * @was: the view before
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_slow_parted(struct sp_group *g, const struct sp_view *was)
+{
+	struct sp_slow *slow = g->slow;
+	bool told = false;
+	u32 i;
+
+	lockdep_assert_held(&sp_ctl);
+	for (i = 0; g->shown && i < ARRAY_SIZE(slow->gone); i++) {
+		struct sp_party p = { .stage = slow->gone[i] };
+
+		if (p.stage == SP_SLOW_NONE)
+			continue;
+		sp_slow_uevent(g, was, i >= SP_MAX_MEMBERS, i % SP_MAX_MEMBERS,
+			       &p);
+		told = true;
+	}
+	if (told)
+		sysfs_notify(&g->kobj, NULL, "slow");
 }
 
 /**
@@ -571,23 +697,28 @@ bool sp_slow_watches(struct sp_group *g)
  */
 ssize_t sp_slow_show(struct sp_group *g, char *buf)
 {
-	const struct sp_view *v = &g->view;
+	const struct sp_view *v;
 	struct sp_slow *slow;
+	struct sp_event *ev;
 	char name[64];
 	int at = 0;
 	u32 i;
 
-	/* Pairs with sp_slow_init(): it is whole, and the view is fixed. */
+	/* Pairs with sp_slow_init(): it is whole. */
 	slow = smp_load_acquire(&g->slow);
-	if (!slow)
-		return 0;
+	ev = sp_event_view(g);
+	if (!slow || !ev)
+		goto out;
+	v = &ev->view;
 	mutex_lock(&slow->lock);
-	for (i = 0; i < slow->nmembers + v->nnodes; i++) {
+	for (i = 0; i < slow->nmembers + slow->nnodes; i++) {
 		const struct sp_party *p = &slow->parties[i];
 		bool node = i >= slow->nmembers;
 		u32 rank = node ? i - slow->nmembers : i;
 
-		if (!p->slow)
+		/* A view that has begun meanwhile has parties of its own. */
+		if (!p->slow || slow->nmembers != v->nmembers ||
+		    slow->nnodes != v->nnodes)
 			continue;
 		sp_addr_name(node ? &v->nodes[rank].addr :
 			     &v->members[rank].addr, name, sizeof(name));
@@ -600,5 +731,7 @@ ssize_t sp_slow_show(struct sp_group *g, char *buf)
 		at += sysfs_emit_at(buf, at, "\n");
 	}
 	mutex_unlock(&slow->lock);
+out:
+	sp_event_put(ev);
 	return at;
 }

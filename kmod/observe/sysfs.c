@@ -69,37 +69,55 @@ static ssize_t sp_show_error(struct sp_group *g,
 	return sysfs_emit(buf, "%d\n", failed ? -g->error : 0);
 }
 
+/* The event of the view, held, or NULL before the first. */
+static struct sp_event *sp_observe_view(struct sp_group *g)
+{
+	return sp_group_state(g) == SP_VIEW_FORMING ? NULL : sp_event_view(g);
+}
+
 static ssize_t sp_show_view(struct sp_group *g,
 			    const struct sp_attribute *attr, char *buf)
 {
-	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+	struct sp_event *ev = sp_observe_view(g);
+	u64 id = ev ? ev->view.id : 0;
 
-	return sysfs_emit(buf, "%llu\n", forming ? 0 : g->view.id);
+	sp_event_put(ev);
+	return sysfs_emit(buf, "%llu\n", id);
 }
 
 static ssize_t sp_show_senders(struct sp_group *g,
 			       const struct sp_attribute *attr, char *buf)
 {
-	bool forming = sp_group_state(g) == SP_VIEW_FORMING;
+	struct sp_event *ev = sp_observe_view(g);
+	u32 senders = ev ? ev->view.nlanes : g->config.senders;
 
-	return sysfs_emit(buf, "%u\n",
-			  forming ? g->config.senders : g->view.nlanes);
+	sp_event_put(ev);
+	return sysfs_emit(buf, "%u\n", senders);
+}
+
+static ssize_t sp_show_members(struct sp_group *g,
+			       const struct sp_attribute *attr, char *buf)
+{
+	struct sp_event *ev = sp_observe_view(g);
+	u32 members = ev ? ev->view.nmembers : g->config.members;
+
+	sp_event_put(ev);
+	return sysfs_emit(buf, "%u\n", members);
 }
 
 static ssize_t sp_show_addresses(struct sp_group *g,
 				 const struct sp_attribute *attr, char *buf)
 {
+	struct sp_event *ev = sp_observe_view(g);
 	char name[64];
 	int at = 0;
 	u32 i;
 
-	/* Until then the list grows and shrinks under sp_ctl. */
-	if (sp_group_state(g) == SP_VIEW_FORMING)
-		return 0;
-	for (i = 0; i < g->view.nmembers; i++) {
-		sp_addr_name(&g->view.members[i].addr, name, sizeof(name));
+	for (i = 0; ev && i < ev->view.nmembers; i++) {
+		sp_addr_name(&ev->view.members[i].addr, name, sizeof(name));
 		at += sysfs_emit_at(buf, at, "%s\n", name);
 	}
+	sp_event_put(ev);
 	return at;
 }
 
@@ -126,7 +144,7 @@ static ssize_t sp_show_lanes(struct sp_group *g,
 	u32 i;
 
 	if (sp_group_state(g) != SP_VIEW_FORMING && g->ready)
-		for (i = 0; i < g->core.nown; i++)
+		for (i = 0; i < g->nlanes; i++)
 			sum += READ_ONCE(*(u64 *)((u8 *)&g->lanes[i].tx +
 						  attr->offset));
 	return sysfs_emit(buf, "%llu\n", sum);
@@ -151,7 +169,7 @@ SP_ATTR(senders, sp_show_senders);
 SP_ATTR(addresses, sp_show_addresses);
 SP_ATTR(slow, sp_show_slow);
 SP_ATTR(memory, sp_show_memory);
-SP_CONFIG(members);
+SP_ATTR(members, sp_show_members);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
 SP_CONFIG(depth);
@@ -170,6 +188,9 @@ SP_COUNTER(passes);
 SP_COUNTER(naps);
 SP_COUNTER(copied_bytes);
 SP_COUNTER(detach_nomem);
+SP_COUNTER(view_changes);
+SP_COUNTER(view_change_us);
+SP_COUNTER(suspicions);
 
 static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_state.attr,
@@ -201,6 +222,9 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_naps.attr,
 	&sp_attr_copied_bytes.attr,
 	&sp_attr_detach_nomem.attr,
+	&sp_attr_view_changes.attr,
+	&sp_attr_view_change_us.attr,
+	&sp_attr_suspicions.attr,
 	NULL
 };
 

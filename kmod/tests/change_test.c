@@ -138,7 +138,7 @@ static void change_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->published, 7ull);
 	KUNIT_EXPECT_EQ(test, s->log[6].flags, SP_LOG_EVENT);
 	KUNIT_EXPECT_EQ(test, s->log[6].seq, 6ll);
-	KUNIT_EXPECT_EQ(test, s->log[6].lane, (u32)VIEW);
+	KUNIT_EXPECT_EQ(test, s->log[6].lane & SP_LOG_SLOT, (u32)VIEW);
 	KUNIT_EXPECT_EQ(test, s->log[6].pos, 2u);
 	KUNIT_EXPECT_EQ(test, s->log[6].len, 0u);
 
@@ -156,9 +156,9 @@ static void change_numbers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, o->delivered, 8ll);
 	KUNIT_EXPECT_EQ(test, o->published, 9ull);
 	KUNIT_EXPECT_EQ(test, s->log[7].seq, 7ll);
-	KUNIT_EXPECT_EQ(test, s->log[7].lane, 0u);
+	KUNIT_EXPECT_EQ(test, s->log[7].lane & SP_LOG_SLOT, 0u);
 	KUNIT_EXPECT_EQ(test, s->log[8].seq, 8ll);
-	KUNIT_EXPECT_EQ(test, s->log[8].lane, 1u);
+	KUNIT_EXPECT_EQ(test, s->log[8].lane & SP_LOG_SLOT, 1u);
 	KUNIT_ASSERT_TRUE(test, last_post(s, ROW, 1));
 	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 1), SP_CELL_VIEW), 2ull);
 	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 1), SP_CELL_RECEIVED),
@@ -395,7 +395,7 @@ static void change_new_peer(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, s->core.order.published, 8ull);
 	KUNIT_EXPECT_EQ(test, s->log[7].seq, 6ll);
 	KUNIT_EXPECT_EQ(test, s->log[7].len, 33u);
-	KUNIT_EXPECT_EQ(test, s->log[7].lane, 2u);
+	KUNIT_EXPECT_EQ(test, s->log[7].lane & SP_LOG_SLOT, 2u);
 	KUNIT_EXPECT_EQ(test, s->bad, 0u);
 }
 
@@ -882,8 +882,8 @@ static void change_ranks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->lanes[2].node, 1u);
 	KUNIT_EXPECT_EQ(test, s->pushed[2][0].to.count, 2ull);
 	/* A lane keeps its slot, whatever its rank is. */
-	KUNIT_EXPECT_EQ(test, s->log[0].lane, 1u);
-	KUNIT_EXPECT_EQ(test, s->log[1].lane, 2u);
+	KUNIT_EXPECT_EQ(test, s->log[0].lane & SP_LOG_SLOT, 1u);
+	KUNIT_EXPECT_EQ(test, s->log[1].lane & SP_LOG_SLOT, 2u);
 	KUNIT_EXPECT_EQ(test, s->lanes[2].member, 1u);
 	/* The writes of view 1 land in view 2. */
 	all_landed(s);
@@ -898,7 +898,7 @@ static void change_ranks(struct kunit *test)
 	seq = s->core.order.start + 1;
 	peer_row(s, 1, seq, 1);
 	KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_DELIVER));
-	KUNIT_EXPECT_EQ(test, s->log[s->core.order.published - 1].lane, 2u);
+	KUNIT_EXPECT_EQ(test, s->log[s->core.order.published - 1].lane & SP_LOG_SLOT, 2u);
 	KUNIT_EXPECT_EQ(test, s->bad, 0u);
 }
 

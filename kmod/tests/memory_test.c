@@ -82,9 +82,9 @@ static void memory_of_receivers(struct kunit *test)
 	u64 one = bytes(view(test, 1, 1, 0), SZ_1M, 64);
 	u64 many = bytes(view(test, 40, 1, 39), SZ_1M, 64);
 
-	/* They have no lanes. */
+	/* They have no lanes, but each may have a view to follow when it goes. */
 	KUNIT_EXPECT_GE(test, many, one);
-	KUNIT_EXPECT_LT(test, many, one + SZ_64K);
+	KUNIT_EXPECT_LT(test, many, one + 39 * SZ_8K + SZ_64K);
 }
 
 static void memory_grows(struct kunit *test)

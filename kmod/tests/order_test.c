@@ -593,10 +593,10 @@ static void order_deliver(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sp_order_quiet(&w->o));
 
 	KUNIT_EXPECT_EQ(test, w->log[0].seq, 1ll);
-	KUNIT_EXPECT_EQ(test, w->log[0].lane, 1u);
+	KUNIT_EXPECT_EQ(test, w->log[0].lane & SP_LOG_SLOT, 1u);
 	KUNIT_EXPECT_EQ(test, w->log[0].len, 10u);
 	KUNIT_EXPECT_EQ(test, w->log[1].seq, 2ll);
-	KUNIT_EXPECT_EQ(test, w->log[1].lane, 0u);
+	KUNIT_EXPECT_EQ(test, w->log[1].lane & SP_LOG_SLOT, 0u);
 	KUNIT_EXPECT_EQ(test, w->log[1].len, 70u);
 	KUNIT_EXPECT_EQ(test, w->log[2].seq, 3ll);
 	KUNIT_EXPECT_EQ(test, w->log[2].flags, SP_DESC_FIN);
@@ -641,9 +641,9 @@ static void order_slots(struct kunit *test)
 	w->nodes[1].received = 4;
 	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 2u);
 	KUNIT_EXPECT_EQ(test, w->log[0].seq, 0ll);
-	KUNIT_EXPECT_EQ(test, w->log[0].lane, 2u);
+	KUNIT_EXPECT_EQ(test, w->log[0].lane & SP_LOG_SLOT, 2u);
 	KUNIT_EXPECT_EQ(test, w->log[1].seq, 4ll);
-	KUNIT_EXPECT_EQ(test, w->log[1].lane, 1u);
+	KUNIT_EXPECT_EQ(test, w->log[1].lane & SP_LOG_SLOT, 1u);
 	KUNIT_EXPECT_EQ(test, w->lanes[1].held, 1ull);
 	KUNIT_EXPECT_EQ(test, w->o.nulls, 3ull);
 	KUNIT_EXPECT_TRUE(test, sp_order_release(&w->o, 2));
@@ -731,7 +731,7 @@ static void order_event(struct kunit *test)
 	w->nodes[1].received = 1;
 	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 1u);
 	KUNIT_EXPECT_EQ(test, w->log[2].seq, 0ll);
-	KUNIT_EXPECT_EQ(test, w->log[2].lane, 8u);
+	KUNIT_EXPECT_EQ(test, w->log[2].lane & SP_LOG_SLOT, 8u);
 	KUNIT_EXPECT_EQ(test, w->log[2].pos, 6u);
 	KUNIT_EXPECT_EQ(test, w->log[2].flags, SP_LOG_EVENT);
 	KUNIT_EXPECT_EQ(test, w->log[3].seq, 1ll);

@@ -246,30 +246,31 @@ static void app_read_later(struct sim *s, struct node *n, u32 i)
 /* One message as it enters the log of a node. */
 static void app_record(struct sim *s, struct node *n, const struct sp_log *log)
 {
+	u32 lane = log->lane & SP_LOG_SLOT;
 	u64 k = n->recorded;
 	const struct sent *sent;
 	struct plan *p;
 	struct delivered *d;
 
-	if (log->lane >= s->nlanes || log->len > s->max_len ||
+	if (lane >= s->nlanes || log->len > s->max_len ||
 	    log->pos >= s->window >> SP_UNIT_SHIFT) {
 		sim_violation(s, "node %u delivers lane %u pos %u len %u",
-			      n->id, log->lane, log->pos, log->len);
+			      n->id, lane, log->pos, log->len);
 		return;
 	}
-	p = &s->plans[log->lane];
+	p = &s->plans[lane];
 	if (s->hostile && p->node == s->villain)
 		return;
-	sent = &p->sent[n->next[log->lane]];
-	if (n->next[log->lane] >= p->nsent || log->seq != sent->seq ||
+	sent = &p->sent[n->next[lane]];
+	if (n->next[lane] >= p->nsent || log->seq != sent->seq ||
 	    log->len != sent->len || log->flags != sent->flags) {
 		sim_violation(s, "node %u delivers lane %u #%u seq %lld len %u, sent were %u, this one seq %lld len %u",
-			      n->id, log->lane, n->next[log->lane],
+			      n->id, lane, n->next[lane],
 			      (long long)log->seq, log->len, p->nsent,
 			      (long long)sent->seq, sent->len);
 		return;
 	}
-	n->next[log->lane]++;
+	n->next[lane]++;
 	if (s->hostile)
 		return;
 	d = &s->story[k];
@@ -279,14 +280,14 @@ static void app_record(struct sim *s, struct node *n, const struct sp_log *log)
 				      n->id, (long long)log->seq,
 				      (long long)s->story[k - 1].seq);
 		d->seq = log->seq;
-		d->lane = log->lane;
+		d->lane = lane;
 		d->len = log->len;
 		d->flags = log->flags;
 		s->nstory++;
-	} else if (d->seq != log->seq || d->lane != log->lane ||
+	} else if (d->seq != log->seq || d->lane != lane ||
 		   d->len != log->len || d->flags != log->flags) {
 		sim_violation(s, "node %u delivers seq %lld lane %u as message %llu, others seq %lld lane %u",
-			      n->id, (long long)log->seq, log->lane,
+			      n->id, (long long)log->seq, lane,
 			      (unsigned long long)k, (long long)d->seq, d->lane);
 	}
 }
@@ -307,8 +308,9 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 {
 	const struct sp_order *o = &n->core.order;
 	const struct sp_log *log = &o->log[k & (o->log_size - 1)];
-	const struct sp_lane *lane = &o->lanes[log->lane];
-	const struct plan *p = &s->plans[log->lane];
+	u32 slot = log->lane & SP_LOG_SLOT;
+	const struct sp_lane *lane = &o->lanes[slot];
+	const struct plan *p = &s->plans[slot];
 	const u8 *ring = n->slab[lane->node] +
 		sp_layout_ring(&n->lays[lane->node], lane->lane);
 	u32 start = log->pos << SP_UNIT_SHIFT;
@@ -320,7 +322,7 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 	for (i = 0; i < p->nsent && p->sent[i].seq != log->seq; i++)
 		;
 	if (i < p->nsent)
-		key = app_key(log->lane, i);
+		key = app_key(slot, i);
 	for (i = 0; i < log->len; i++) {
 		u8 byte = ring[(start + i) & (s->window - 1)];
 
@@ -329,7 +331,7 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 		    (s->hostile && (p->node == s->villain || n->id == s->villain)))
 			continue;
 		sim_violation(s, "node %u reads seq %lld of lane %u: byte %u of %u is not what was sent",
-			      n->id, (long long)log->seq, log->lane, i, log->len);
+			      n->id, (long long)log->seq, slot, i, log->len);
 		return;
 	}
 	if (!s->hostile && log->seq != s->story[k].seq)

@@ -237,7 +237,7 @@ static void lapp_verify(struct lnode *n, struct prog *reader)
 			       n->id, (unsigned long long)reader->cursor);
 		return;
 	}
-	ring = n->slab[log->lane] + l->ring_off;
+	ring = n->slab[log->lane & SP_LOG_SLOT] + l->ring_off;
 	key = lapp_key(e->prog, e->number);
 	for (i = 0; i < log->len; i++) {
 		if (ring[(start + i) & (l->window - 1)] == lapp_byte(key, i))

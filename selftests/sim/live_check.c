@@ -30,10 +30,10 @@ void lcheck_delivered(struct lnode *n, const struct sp_log *log)
 		lcheck_judge(l, judge_view(l->judge, n->id, log->pos, log->seq));
 		return;
 	}
-	p = n->sender[log->lane];
+	p = n->sender[log->lane & SP_LOG_SLOT];
 	live_trace(l, "node %u delivers a message of program %u, seq %lld",
 		   n->id, p->uid, (long long)log->seq);
-	member = n->lanes[log->lane].member;
+	member = n->lanes[log->lane & SP_LOG_SLOT].member;
 	if (member >= v->nmembers || v->members[member].cookie != p->cookie)
 		live_violation(l, "node %u delivers program %u as member %u",
 			       n->id, p->uid, member);

@@ -31,6 +31,9 @@
 #define SPINDLE_MAP		6	/* set/get int: SPINDLE_MAP_*, once */
 #define SPINDLE_RINGS		7	/* get: struct spindle_rings */
 #define SPINDLE_DETACHED	8	/* set/get int: see there */
+#define SPINDLE_GROUP_LEAVE	9	/* set int, 0: leave, and read what is left */
+#define SPINDLE_EVENTS		10	/* set/get int: SPINDLE_WANT_* in the stream */
+#define SPINDLE_EVENT		11	/* get: struct spindle_event, by its number */
 
 /* ioctl(): the engine is to look at the mapped rings; no argument. */
 #define SIOCSPINDLEKICK		0x89E0	/* SIOCPROTOPRIVATE */
@@ -57,7 +60,8 @@
  * struct sockaddr_spindle - a member of a group, or a node
  * @ss_family: the family's number
  * @ss_port: must be zero
- * @ss_rank: the member's rank in the current view; in bind() must be zero
+ * @ss_rank: the member's rank: from recvmsg() in the view of the message, else
+ *	in the current view, ~0 in none (0: in no group); in bind() must be zero
  * @ss_addr: address of the member's node; IPv4 as an IPv4-mapped address
  * @ss_scope_id: interface index for link-local addresses, else zero
  *
@@ -74,8 +78,14 @@ struct sockaddr_spindle {
 
 /* Flags of a member, at create and join. */
 #define SPINDLE_F_RECEIVER	(1U << 0)	/* this member never sends */
+/*
+ * Create: the group goes on without a majority of its nodes. Two halves of a
+ * network that is cut then go on as two groups, and what each of them delivers
+ * the other never sees.
+ */
+#define SPINDLE_F_NO_MAJORITY	(1U << 8)
 
-#define SPINDLE_F_ALL		SPINDLE_F_RECEIVER
+#define SPINDLE_F_ALL		(SPINDLE_F_RECEIVER | SPINDLE_F_NO_MAJORITY)
 
 /**
  * struct spindle_group_create - make a group and be its first member
@@ -91,7 +101,7 @@ struct sockaddr_spindle {
  * @depth: places for messages of a sender in flight, a power of two from
  *	SPINDLE_MIN_DEPTH to SPINDLE_MAX_DEPTH; 0: 1024. The last one is kept
  *	for its end of the stream: one message less may be in flight
- * @flags: SPINDLE_F_* of this member
+ * @flags: SPINDLE_F_* of this member and of the group
  * @__resv: must be zero
  */
 struct spindle_group_create {
@@ -134,8 +144,8 @@ enum spindle_group_state {
 	SPINDLE_STATE_NONE = 0,		/* not a member of any group */
 	SPINDLE_STATE_FORMING,		/* the first view is not complete */
 	SPINDLE_STATE_ACTIVE,		/* messages flow */
-	SPINDLE_STATE_FAILED,		/* a member was lost; see @error */
-	SPINDLE_STATE_CLOSED,		/* every sender shut down, all delivered */
+	SPINDLE_STATE_FAILED,		/* this node cannot go on; see @error */
+	SPINDLE_STATE_CLOSED,		/* all senders shut down, or this member left */
 };
 
 /**
@@ -144,7 +154,7 @@ enum spindle_group_state {
  * @view: number of the current view, 0 before the first
  * @state: enum spindle_group_state
  * @error: the errno the group failed with, else 0
- * @rank: this member's rank, ~0 before the first view
+ * @rank: this member's rank; ~0 before the first view, and in no view any more
  * @members: members of the view (before the first: members waited for)
  * @senders: senders of the view (before the first: as configured)
  * @window: bytes of ring a sender has
@@ -173,8 +183,8 @@ struct spindle_group_info {
 /**
  * struct spindle_msg_info - what SPINDLE_CMSG_INFO says of a message
  * @view: view it was delivered in
- * @seq: its place in the order of that view; not dense, since a sender's
- *	unused turns count
+ * @seq: its place in the order of the group, which runs on over its views; not
+ *	dense, since a sender's unused turns count
  * @rank: sender's rank in that view
  * @flags: zero
  */
@@ -183,6 +193,80 @@ struct spindle_msg_info {
 	__aligned_u64 seq;
 	__u32	rank;
 	__u32	flags;
+};
+
+/*
+ * Events.
+ *
+ * With setsockopt(SPINDLE_EVENTS) a program says which it wants in its stream.
+ * recvmsg() then gives a struct spindle_event in place of a message, with
+ * MSG_SPINDLE_EVENT in msg_flags, in its place among the messages. Events of
+ * type VIEW come at the same place of the stream at every member.
+ */
+#define MSG_SPINDLE_EVENT	0x8000
+
+enum spindle_event_type {
+	SPINDLE_EVENT_VIEW = 1,		/* a view begins */
+};
+
+#define SPINDLE_WANT_VIEW	(1 << SPINDLE_EVENT_VIEW)
+#define SPINDLE_WANT_ALL	SPINDLE_WANT_VIEW
+
+/* Why a member is in the view no more. */
+enum spindle_reason {
+	SPINDLE_REASON_NONE,
+	SPINDLE_REASON_LEFT,		/* it wanted to */
+	SPINDLE_REASON_EXITED,		/* its socket was closed, or it was killed */
+	SPINDLE_REASON_LOST,		/* its node was not heard any more */
+};
+
+/* spindle_event_member.flags */
+#define SPINDLE_EM_JOINED	(1U << 0)	/* comes with this view */
+#define SPINDLE_EM_RECEIVER	(1U << 2)	/* never sends */
+#define SPINDLE_EM_SELF		(1U << 3)	/* the member that reads this */
+
+/**
+ * struct spindle_event_member - a member in an event
+ * @addr: its node
+ * @rank: its rank in the view; of one that is gone, in the view before
+ * @uid: its number, the same in all views, never given again
+ * @flags: SPINDLE_EM_*
+ * @reason: enum spindle_reason, for one that is gone
+ */
+struct spindle_event_member {
+	struct in6_addr	addr;
+	__u32	rank;
+	__u32	uid;
+	__u32	flags;
+	__u32	reason;
+};
+
+/**
+ * struct spindle_event - an event
+ * @type: enum spindle_event_type
+ * @number: of type VIEW: number of the view, low half. In the first bytes given
+ *	to getsockopt(SPINDLE_EVENT), by programs that map their deliveries: which
+ *	event of that type they want
+ * @view: the view: of type VIEW, the one that begins
+ * @seq: it comes after this turn of the order; ~0 at the group's beginning
+ * @members: members of the view: that many entries come first
+ * @left: members that are gone: that many entries follow
+ * @member_size: bytes from one entry to the next; more than those of struct
+ *	spindle_event_member on modules that say more
+ * @__resv: reads as zero
+ * @member: of type VIEW: the members
+ */
+struct spindle_event {
+	__u32	type;
+	__u32	number;
+	__aligned_u64 view;
+	__aligned_u64 seq;
+	__u32	members;
+	__u32	left;
+	__u32	member_size;
+	__u32	__resv[7];
+
+	__extension__ struct spindle_event_member member[];
 };
 
 /*
@@ -200,7 +284,7 @@ struct spindle_msg_info {
  *   user         read/write  struct spindle_user and its submissions
  *   deliveries   read        array of struct spindle_delivery
  *   own          read/write  the own lane's ring, twice back to back
- *   lane i       read        ring of the i-th sender, twice back to back
+ *   lane i       read        ring of lane i, twice back to back
  *
  * A ring is bytes in units of SPINDLE_UNIT; each message starts at the next
  * unit after the one before it. Positions count units and are never reduced:
@@ -245,7 +329,8 @@ struct spindle_msg_info {
  * @depth: submissions, a power of two; one message less may be in flight
  * @max_msg: largest message, bytes
  * @deliveries: entries of the delivery ring, a power of two
- * @lanes: number of senders
+ * @lanes: number of lanes: senders of the first view. A lane keeps its number in
+ *	all views
  * @lane: the own lane, -1 for who does not send
  * @flags: SPINDLE_MAP_* as set
  * @__resv: reads as zero
@@ -275,7 +360,7 @@ struct spindle_rings {
 
 /**
  * struct spindle_status - what the kernel tells a program with mapped rings
- * @published: deliveries that may be read, counted from the view's first
+ * @published: deliveries that may be read, counted from the group's first
  * @rx_base: the first that is this program's, as @published counts
  * @flags: SPINDLE_NEED_WAKEUP
  * @state: enum spindle_group_state. What was published before it became
@@ -290,7 +375,7 @@ struct spindle_rings {
  *	(from 0) may be made while @tx_base + n - @tx_freed < depth - 1
  * @tx_base: messages the lane had taken before the first submission
  * @tx_start: position of the first submission's message
- * @rank: rank among the members of each sender
+ * @__resv3: reads as zero
  * @__resv1: reads as zero
  * @__resv2: reads as zero
  */
@@ -308,7 +393,7 @@ struct spindle_status {
 	__aligned_u64 tx_base;
 	__aligned_u64 tx_start;
 	__u32	__resv2[6];
-	__u8	rank[SPINDLE_MAX_MEMBERS];
+	__u8	__resv3[64];
 };
 
 /**
@@ -347,12 +432,18 @@ struct spindle_user {
 
 /* spindle_delivery.flags */
 #define SPINDLE_DELIVERY_FIN	(1U << 0)	/* no message: its sender's end */
+#define SPINDLE_DELIVERY_EVENT	(1U << 1)	/* no message: an event */
+
+/* spindle_delivery.lane of a message */
+#define SPINDLE_DELIVERY_LANE	0xffffU		/* the lane */
+#define SPINDLE_DELIVERY_RANK_SHIFT 16		/* rank of its sender in the view */
 
 /**
  * struct spindle_delivery - a message in the order
- * @seq: its place in the order of the view
- * @lane: its sender, among the senders
- * @pos: where it starts in that lane's ring, in units, reduced
+ * @seq: its place in the order
+ * @lane: its lane, and its sender's rank; of an event: enum spindle_event_type
+ * @pos: where it starts in that lane's ring, in units, reduced; of an event: its
+ *	number, for getsockopt(SPINDLE_EVENT)
  * @len: bytes
  * @flags: SPINDLE_DELIVERY_*; what a program does not know it passes over
  */

@@ -1,0 +1,990 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From view to view on one node: what the nodes report to each other, what is
+ * done when they have agreed, and how the next view is installed while programs
+ * go on reading and sending. The agreement is in core/ballot.c, and what becomes
+ * of the order in core/change.c; Documentation/views.rst has the whole of it.
+ *
+ * Everything here runs under sp_ctl. What the passes touch is changed under the
+ * engine's lock, within it.
+ */
+#include <linux/ktime.h>
+#include <linux/slab.h>
+
+#include "af_spindle.h"
+#include "compat/compat.h"
+#include "engine.h"
+#include "group.h"
+#include "observe/observe.h"
+
+#define SP_TEND_MS	5	/* between looks at keys and requests that go back */
+#define SP_LINGER_MS	100	/* between looks at members that are to leave */
+#define SP_BYE_MS	5000	/* for who was put out to say bye, or suspect_ms */
+
+/* A report to be sent, a part of it, and one that has come: under sp_ctl. */
+static u64 sp_report_out[DIV_ROUND_UP(SP_REPORT_MAX, sizeof(u64))];
+static u64 sp_report_part[SP_MSG_MAX / sizeof(u64)];
+static struct sp_report sp_report_in;
+
+/* Does the group have a view, and take part in what follows it? */
+static bool sp_views_live(const struct sp_group *g)
+{
+	return !g->ending && (g->view.state == SP_VIEW_ACTIVE ||
+			      g->view.state == SP_VIEW_CLOSED);
+}
+
+/* Bytes of a report on the wire. */
+static u32 sp_report_size(u32 nlanes, u32 nmembers, u32 joins)
+{
+	return sizeof(struct sp_wire_report) + 2 * nlanes * sizeof(u64) +
+	       joins * sizeof(struct sp_join_request) + 2 * nmembers;
+}
+
+static u8 *sp_report_put(u8 *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return to + len;
+}
+
+static u32 sp_report_encode(const struct sp_view *v, const struct sp_report *r,
+			    struct sp_wire_report *w)
+{
+	const struct sp_proposal *p = &r->accepted;
+	u8 *to = (u8 *)w->data;
+
+	memset(w, 0, sizeof(*w));
+	w->view = r->view;
+	w->suspected = r->suspected;
+	w->outranked = r->outranked;
+	w->nlanes = v->nlanes;
+	w->nmembers = v->nmembers;
+	w->njoins = r->njoins;
+	w->ballot = p->ballot;
+	w->taken = p->njoins;
+	w->wedged = r->wedged;
+	w->by = r->accusation.by;
+	w->of = r->accusation.of;
+	to = sp_report_put(to, r->counts, v->nlanes * sizeof(r->counts[0]));
+	to = sp_report_put(to, p->trim, v->nlanes * sizeof(p->trim[0]));
+	to = sp_report_put(to, r->joins, r->njoins * sizeof(r->joins[0]));
+	to = sp_report_put(to, p->joins, p->njoins * sizeof(p->joins[0]));
+	to = sp_report_put(to, r->leaves, v->nmembers);
+	to = sp_report_put(to, p->reason, v->nmembers);
+	return to - (u8 *)w;
+}
+
+static const u8 *sp_report_get(const u8 *from, void *to, size_t len)
+{
+	memcpy(to, from, len);
+	return from + len;
+}
+
+static int sp_report_decode(const struct sp_wire_report *w, u32 len,
+			    struct sp_report *r)
+{
+	struct sp_proposal *p = &r->accepted;
+	const u8 *from = (const u8 *)w->data;
+
+	if (len < sizeof(*w) || w->nlanes > SP_MAX_MEMBERS ||
+	    w->nmembers > SP_MAX_MEMBERS || w->njoins > SP_MAX_JOINS ||
+	    w->taken > SP_MAX_JOINS || w->wedged > 1 ||
+	    len != sp_report_size(w->nlanes, w->nmembers, w->njoins + w->taken))
+		return -EPROTO;
+	memset(r, 0, sizeof(*r));
+	r->view = w->view;
+	r->suspected = w->suspected;
+	r->outranked = w->outranked;
+	r->wedged = w->wedged;
+	r->accusation.by = w->by;
+	r->accusation.of = w->of;
+	r->njoins = w->njoins;
+	p->ballot = w->ballot;
+	p->njoins = w->taken;
+	from = sp_report_get(from, r->counts, w->nlanes * sizeof(r->counts[0]));
+	from = sp_report_get(from, p->trim, w->nlanes * sizeof(p->trim[0]));
+	from = sp_report_get(from, r->joins, w->njoins * sizeof(r->joins[0]));
+	from = sp_report_get(from, p->joins, w->taken * sizeof(p->joins[0]));
+	from = sp_report_get(from, r->leaves, w->nmembers);
+	sp_report_get(from, p->reason, w->nmembers);
+	return 0;
+}
+
+/*
+ * Send the report in sp_report_out to one node, in parts. False when the link has
+ * failed amid that: other groups may have sent theirs since.
+ */
+static bool sp_report_send(struct sp_group_peer *gp, u32 len)
+{
+	struct sp_msg_report *msg = (struct sp_msg_report *)sp_report_part;
+	const u32 most = SP_MSG_MAX - sizeof(*msg);
+	struct sp_link *link = gp->user.link;
+	u32 off;
+
+	if (!link || link->state != SP_LINK_UP)
+		return true;
+	for (off = 0; off < len; off += most) {
+		u32 some = min(len - off, most);
+
+		msg->gid = gp->g->gid;
+		msg->total = len;
+		msg->off = off;
+		memcpy(msg->data, (const u8 *)sp_report_out + off, some);
+		if (sp_link_say(link, &msg->hdr, SP_MSG_REPORT,
+				sizeof(*msg) + some)) {
+			/* It would wait for this for ever. */
+			sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Nodes that are suspected from now on are neither read nor written to. Requests
+ * to them may be sent again for a while, so room is not given away meanwhile.
+ */
+static void sp_views_drop(struct sp_group *g)
+{
+	u64 fresh = sp_ballot_own(&g->ballot)->suspected & ~g->dropped;
+	struct sp_engine *engine = g->node->sdev->engine;
+	u32 i;
+
+	if (!fresh)
+		return;
+	g->dropped |= fresh;
+	mutex_lock(&engine->lock);
+	for (i = 0; i < g->view.nnodes; i++)
+		if (fresh >> i & 1)
+			g->core.peers[i].gone = true;
+	g->core.hold = true;
+	mutex_unlock(&engine->lock);
+	for (i = 0; i < g->view.nnodes; i++)
+		if (fresh >> i & 1)
+			sp_peer_done(g->peer[i]);
+	sp_views_tend_soon(g);
+}
+
+static u32 sp_views_encode(const struct sp_group *g)
+{
+	return sp_report_encode(g->ballot.view, sp_ballot_own(&g->ballot),
+				(struct sp_wire_report *)sp_report_out);
+}
+
+/* Send the own report to all that are not suspected. */
+static void sp_views_send(struct sp_group *g)
+{
+	u32 len, i;
+
+	g->dirty = false;
+	len = sp_views_encode(g);
+	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
+		if (!g->peer[i] || sp_suspects(&g->ballot, i) ||
+		    sp_report_send(g->peer[i], len))
+			continue;
+		sp_views_drop(g);
+		len = sp_views_encode(g);
+	}
+}
+
+/* A node is not heard any more: whether this node has found out, or others. */
+static void sp_views_blame(struct sp_group *g, u32 node, const char *why)
+{
+	pr_info_ratelimited("spindle: %s: group %s: node %u (%s) %s\n",
+			    g->node->name, g->name, node, g->peer[node]->name,
+			    why);
+	WRITE_ONCE(g->counters.suspicions, g->counters.suspicions + 1);
+}
+
+/**
+ * sp_views_suspect() - a node is not to be heard any more
+ * @g: the group
+ * @gp: the node
+ * @why: for the log: what about it
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_suspect(struct sp_group *g, struct sp_group_peer *gp,
+		      const char *why)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (!sp_views_live(g) || gp->rank < 0 ||
+	    !sp_suspect(&g->ballot, gp->rank))
+		return;
+	sp_views_blame(g, gp->rank, why);
+	g->dirty = true;
+	sp_views_step(g);
+}
+
+/* A report is there as a whole. */
+static void sp_views_reported(struct sp_group *g, struct sp_group_peer *gp,
+			      const struct sp_report *r, u32 nlanes,
+			      u32 nmembers)
+{
+	int ret;
+
+	/* It is ahead of this node. */
+	if (r->view == g->view.id + 1 ||
+	    (r->view == g->view.id && g->view.state == SP_VIEW_FORMING)) {
+		*gp->early = *r;
+		return;
+	}
+	if (!sp_views_live(g) || r->view != g->view.id)
+		return;
+	if (nlanes != g->view.nlanes || nmembers != g->view.nmembers)
+		ret = -EPROTO;
+	else
+		ret = sp_ballot_receive(&g->ballot, gp->rank, r);
+	if (ret < 0)
+		sp_views_suspect(g, gp, "reports what no correct node does");
+	else if (ret)
+		sp_views_step(g);
+}
+
+/**
+ * sp_views_report() - a part of a node's report has come
+ * @g: the group
+ * @link: from the peer of this link
+ * @msg: the part; its length covers the header at least
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_report(struct sp_group *g, struct sp_link *link,
+		     const struct sp_msg_report *msg)
+{
+	struct sp_group_peer *gp = sp_peer_find(g, &link->peer);
+	u32 some = msg->hdr.len - sizeof(*msg);
+	const struct sp_wire_report *w;
+
+	lockdep_assert_held(&sp_ctl);
+	/* What comes by a connection that is known to be dead is not heard. */
+	if (!gp || !g->ready || g->ending || gp->user.link != link ||
+	    link->state != SP_LINK_UP)
+		return;
+	if (!msg->off) {
+		gp->got = 0;
+		gp->total = msg->total;
+	}
+	if (msg->off != gp->got || msg->total != gp->total ||
+	    msg->total > SP_REPORT_MAX || some > msg->total - msg->off) {
+		sp_views_suspect(g, gp, "reports what no correct node does");
+		return;
+	}
+	memcpy(gp->report + msg->off, msg->data, some);
+	gp->got += some;
+	if (gp->got != msg->total)
+		return;
+	gp->got = 0;
+	w = (const struct sp_wire_report *)gp->report;
+	if (sp_report_decode(w, msg->total, &sp_report_in))
+		sp_views_suspect(g, gp, "reports what no correct node does");
+	else
+		sp_views_reported(g, gp, &sp_report_in, w->nlanes, w->nmembers);
+}
+
+/* Reports of the view that has just begun, which came before. */
+static void sp_views_early(struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->view.nnodes && sp_views_live(g); i++) {
+		struct sp_group_peer *gp = g->peer[i];
+
+		if (!gp || gp->early->view != g->view.id)
+			continue;
+		if (sp_ballot_receive(&g->ballot, i, gp->early) == -EPROTO)
+			sp_views_suspect(g, gp, "reports what no correct node does");
+		gp->early->view = 0;
+	}
+}
+
+/* Make the event of a view at the expense of who pays for the group. */
+static struct sp_event *sp_views_event(const struct sp_group *g,
+				       const struct sp_view *view,
+				       const struct sp_view *old,
+				       const struct sp_proposal *p)
+{
+	struct mem_cgroup *was = sp_charge_to(g->memcg);
+	struct sp_event *ev = sp_event_make(view, old, p);
+
+	sp_charge_to(was);
+	return ev;
+}
+
+/**
+ * sp_views_begin() - the first view begins: watch over it
+ * @g: the group, its memory there, not active yet
+ *
+ * The event of the view is the first in the stream. Reports that came before are
+ * taken by sp_views_step(), which the caller calls when the group is active.
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int sp_views_begin(struct sp_group *g)
+{
+	struct sp_event *ev = sp_views_event(g, &g->view, NULL, NULL);
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!ev)
+		return -ENOMEM;
+	ret = sp_event_publish(g, ev);
+	if (ret) {
+		sp_event_put(ev);
+		return ret;
+	}
+	g->ballot.limit = g->view.nmembers;
+	g->ballot.minority = g->config.flags & SP_CONFIG_NO_MAJORITY;
+	sp_ballot_init(&g->ballot, &ev->view, g->self,
+		       g->reports[g->view.id & 1]);
+	/* E in group.h. */
+	smp_store_release(&g->published, g->core.order.published);
+	return 0;
+}
+
+/**
+ * sp_views_wedged() - does this node take part in the end of a view
+ * @g: the group
+ *
+ * Others count on it then: it stays until that view has ended.
+ * Context: sp_ctl is held.
+ *
+ * Return: true from when it has wedged until the next view begins, or the group
+ * fails.
+ */
+bool sp_views_wedged(const struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	switch (g->view.state) {
+	case SP_VIEW_ACTIVE:
+	case SP_VIEW_CLOSED:
+		return sp_ballot_own(&g->ballot)->wedged;
+	default:
+		return false;
+	}
+}
+
+/* A group that is closed, or about to be, cannot fail any more, but it can end. */
+static void sp_views_fail(struct sp_group *g, int error)
+{
+	if (READ_ONCE(g->closing))
+		sp_group_close(g);
+	sp_group_fail(g, error);
+	sp_group_end(g, error);
+}
+
+/**
+ * sp_views_faulty() - passes have found faults in what nodes have written
+ * @g: the group
+ * @nodes: the nodes, by rank in the view; sp_views_step() is to follow
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_views_faulty(struct sp_group *g, u64 nodes)
+{
+	u32 i;
+
+	lockdep_assert_held(&sp_ctl);
+	if (nodes)
+		sp_views_tend_soon(g);
+	for (i = 0; i < g->view.nnodes; i++) {
+		if (!(nodes >> i & 1) || !sp_suspect(&g->ballot, i))
+			continue;
+		sp_views_blame(g, i, "wrote what no correct node writes");
+		g->dirty = true;
+	}
+}
+
+/* In one step this node takes nothing more of the view, and says how far it was. */
+static void sp_views_wedge(struct sp_group *g)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+	u64 counts[SP_MAX_MEMBERS];
+	u64 faulty;
+
+	g->began = ktime_get();
+	mutex_lock(&engine->lock);
+	if (sp_core_wedge(&g->core, counts) < 0)
+		g->faulty |= 1ULL << g->core.faulty;
+	sp_core_floor(&g->core, g->ballot.floor);
+	/* These ranks mean nothing in the next view. */
+	faulty = g->faulty;
+	g->faulty = 0;
+	mutex_unlock(&engine->lock);
+	sp_ballot_wedged(&g->ballot, counts);
+	g->dirty = true;
+	sp_views_faulty(g, faulty);
+}
+
+/* Where each lane and node of the next view was in this one. */
+static void sp_views_prepare(struct sp_group *g, const struct sp_view *v,
+			     const struct sp_proposal *p)
+{
+	struct sp_next *next = g->next;
+	u32 i;
+
+	next->view = v;
+	next->self = sp_view_find_node(v, &g->node->addr);
+	next->epoch = g->gid + v->id;
+	next->fresh = 0;
+	next->peers = g->spare;
+	for (i = 0; i < v->nnodes; i++)
+		next->node_was[i] = sp_view_find_node(&g->view,
+						      &v->nodes[i].addr);
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		s32 was;
+
+		if (m->lane < 0)
+			continue;
+		was = g->view.members[sp_view_find_member(&g->view, &m->addr,
+							  m->cookie)].lane;
+		next->slot[m->lane] = g->core.order.slot[was];
+		next->base[m->lane] = p->trim[was];
+	}
+}
+
+/* The sending sides of this node's lanes in the next view. */
+static void sp_views_own(struct sp_group *g, const struct sp_view *v)
+{
+	s64 start = g->core.order.delivered + 1;
+	u32 i;
+
+	for (i = 0; i < g->nlanes; i++) {
+		struct sp_lane_tx *lane = &g->lanes[i];
+		int rank = sp_view_find_member(v, &g->node->addr, lane->cookie);
+
+		spin_lock(&lane->lock);
+		if (rank < 0) {
+			lane->tx.fin = true;
+		} else {
+			s32 nr = v->members[rank].lane;
+
+			sp_tx_view(&lane->tx, g->next->base[nr], start, nr,
+				   v->nlanes);
+		}
+		spin_unlock(&lane->lock);
+		if (rank < 0 && i < g->core.nown)
+			g->core.own[i].tx = NULL;
+	}
+}
+
+/*
+ * A member is in the view no more: what was published until now is for it, but for
+ * what its program is not given at the end of that. Else it would hold up the
+ * others by what it need not read.
+ */
+static void sp_views_end_local(struct sp_group *g, struct sp_local *local)
+{
+	const struct sp_order *o = &g->core.order;
+	u64 end = g->published;
+
+	WRITE_ONCE(local->rank, ~0U);
+	if (sp_local_out(local))
+		return;
+	if (!READ_ONCE(local->deaf) &&
+	    !sp_rings_mapped(local, SPINDLE_MAP_RX)) {
+		u64 cursor = smp_load_acquire(&local->cursor);	/* H in group.h. */
+
+		while (end > cursor &&
+		       !sp_rx_gives(local, &o->log[(end - 1) & (o->log_size - 1)]))
+			end--;
+	}
+	/* I in group.h. */
+	smp_store_release(&local->end, end);
+}
+
+/* The members of this node in the view that has begun, or in none. */
+static void sp_views_locals(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		int rank = sp_view_find_member(&g->view, &g->node->addr,
+					       local->cookie);
+
+		if (rank < 0)
+			sp_views_end_local(g, local);
+		else
+			WRITE_ONCE(local->rank, rank);
+	}
+}
+
+/* What the control plane has put into the log is published. */
+static void sp_views_publish(struct sp_group *g)
+{
+	/* E in group.h. */
+	smp_store_release(&g->published, g->core.order.published);
+	WRITE_ONCE(g->counters.delivered, g->core.order.messages);
+	WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
+	sp_rings_publish(g);
+	sp_group_wake_members(g, true, true);
+	sp_detach_all(g);
+}
+
+/* Nodes of the view that begins, by rank. Under the engine's lock. */
+static void sp_views_nodes(struct sp_group *g, const struct sp_view *v)
+{
+	u32 i;
+
+	memset(g->peer, 0, sizeof(g->peer));
+	for (i = 0; i < g->npeers; i++) {
+		struct sp_group_peer *gp = &g->peers[i];
+
+		if (gp->rank < 0 || !sp_addr_cmp(&gp->addr, &g->node->addr))
+			continue;
+		gp->rank = sp_view_find_node(v, &gp->addr);
+		if (gp->rank >= 0)
+			g->peer[gp->rank] = gp;
+		else
+			gp->since = jiffies;
+	}
+}
+
+/* End the view by what was decided, and begin the next: one step for the engine. */
+static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
+			 const struct sp_proposal *p)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+	struct sp_order *o = &g->core.order;
+	int ret;
+
+	mutex_lock(&engine->lock);
+	/* Passes may not have noted yet what was read meanwhile. */
+	sp_order_release(o, sp_engine_released(g));
+	sp_events_drop(g, false);
+	ret = sp_order_trim(o, p->trim);
+	if (!ret) {
+		/* Of all senders of the view, also if none stays. */
+		if (o->nlanes && o->fins == o->nlanes)
+			WRITE_ONCE(g->closing, true);
+		/* E in group.h: before the ends, which are before the event. */
+		smp_store_release(&g->published, o->published);
+		ret = sp_event_publish(g, ev);
+	}
+	if (ret)
+		goto unlock;
+	/* Requests to who is in the view no more may be sent again for a while. */
+	if (ev->view.nnodes != g->view.nnodes)
+		g->core.hold = true;
+	sp_views_prepare(g, &ev->view, p);
+	sp_views_own(g, &ev->view);
+	sp_core_install(&g->core, g->next);
+	g->spare = g->next->peers;
+	/* Programs look at the state meanwhile. */
+	ev->view.state = g->view.state;
+	g->view = ev->view;
+	g->self = g->next->self;
+	sp_views_nodes(g, &ev->view);
+	sp_views_locals(g);
+	sp_slow_view(g, g->ballot.view);
+	sp_views_publish(g);
+unlock:
+	mutex_unlock(&engine->lock);
+	return ret;
+}
+
+/* Did the nodes put out a node whose address this is, or has it left? */
+static int sp_views_farewell(const struct sp_event *ev,
+			     const struct sp_addr *addr)
+{
+	u32 i;
+
+	for (i = 0; i < ev->nleft; i++)
+		if (ev->left[i].reason == SP_LOST &&
+		    !sp_addr_cmp(&ev->left[i].addr, addr))
+			return -ECONNABORTED;
+	return 0;
+}
+
+/* Nodes that are in the view no more are told so. */
+static void sp_views_part(struct sp_group *g, const struct sp_event *ev)
+{
+	u32 i;
+
+	for (i = 0; i < g->npeers && !g->ending; i++) {
+		struct sp_group_peer *gp = &g->peers[i];
+
+		if (gp->rank >= 0 || !gp->user.link || gp->bye_said ||
+		    !sp_addr_cmp(&gp->addr, &g->node->addr))
+			continue;
+		sp_peer_done(gp);
+		sp_peer_say_bye(gp, sp_views_farewell(ev, &gp->addr));
+	}
+}
+
+/* Members of this node that are in the view no more: for them this is the end. */
+static void sp_views_ended(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group) {
+		if (!sp_local_out(local))
+			continue;
+		sp_rings_state(g, local);
+		local->sk->sk_state_change(local->sk);
+	}
+}
+
+/* A view follows, and this node is in it. */
+static void sp_views_install(struct sp_group *g, struct sp_event *ev)
+{
+	struct sp_event *was = sp_event_view(g);
+	struct sp_ballot old = g->ballot;
+	int ret;
+
+	ret = sp_views_swap(g, ev, sp_ballot_decision(&old));
+	if (ret) {
+		pr_warn_ratelimited("spindle: %s: group %s: view %llu cannot be installed: error %d\n",
+				    g->node->name, g->name, ev->view.id, ret);
+		sp_event_put(ev);
+		sp_event_put(was);
+		sp_views_fail(g, ret);
+		return;
+	}
+	pr_info_ratelimited("spindle: %s: group %s: view %llu of %u members on %u nodes, %u gone\n",
+			    g->node->name, g->name, g->view.id,
+			    g->view.nmembers, g->view.nnodes, ev->nleft);
+	sp_ballot_init(&g->ballot, &ev->view, g->self,
+		       g->reports[g->view.id & 1]);
+	sp_ballot_carry(&g->ballot, &old);
+	sp_slow_parted(g, old.view);
+	sp_event_put(was);
+	g->dirty = true;
+	g->dropped = 0;
+	WRITE_ONCE(g->counters.view_changes, g->counters.view_changes + 1);
+	WRITE_ONCE(g->counters.view_change_us,
+		   ktime_us_delta(ktime_get(), g->began));
+	sp_views_drop(g);
+	sp_views_ended(g);
+	sp_views_part(g, ev);
+	sp_views_tend_soon(g);
+	sp_views_early(g);
+	if (g->closing)
+		queue_work(sp_wq, &g->event);
+	sp_group_kick(g);
+}
+
+/*
+ * A view follows, and this node is not in it, for all its members have left. Without
+ * @p it does not know how the view has ended.
+ */
+static void sp_views_out(struct sp_group *g, const struct sp_proposal *p)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+	struct sp_local *local;
+	int ret = 0;
+
+	mutex_lock(&engine->lock);
+	if (p) {
+		sp_order_release(&g->core.order, sp_engine_released(g));
+		ret = sp_order_trim(&g->core.order, p->trim);
+	}
+	if (!ret) {
+		sp_views_publish(g);
+		list_for_each_entry(local, &g->locals, on_group)
+			sp_views_end_local(g, local);
+	}
+	mutex_unlock(&engine->lock);
+	if (ret) {
+		sp_views_fail(g, ret);
+		return;
+	}
+	pr_info_ratelimited("spindle: %s: group %s: all members have left, after view %llu\n",
+			    g->node->name, g->name, g->view.id);
+	sp_group_close(g);
+	sp_group_end(g, 0);
+}
+
+/* Have all members of this node asked to leave? */
+static bool sp_views_left(const struct sp_group *g)
+{
+	const struct sp_report *own = sp_ballot_own(&g->ballot);
+	u32 i;
+
+	for (i = 0; i < g->view.nmembers; i++)
+		if (g->view.members[i].node == g->self && !own->leaves[i])
+			return false;
+	return true;
+}
+
+/**
+ * sp_views_put_out() - the other nodes have gone on without this one
+ * @g: the group
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_put_out(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	lockdep_assert_held(&sp_ctl);
+	if (sp_views_left(g)) {
+		sp_views_out(g, NULL);
+		return;
+	}
+	sp_views_fail(g, -ECONNABORTED);
+	list_for_each_entry(local, &g->locals, on_group)
+		WRITE_ONCE(local->rank, ~0U);
+}
+
+static void sp_views_decided(struct sp_group *g)
+{
+	const struct sp_proposal *p = sp_ballot_decision(&g->ballot);
+	struct sp_event *ev;
+	struct sp_view *next;
+	bool lost = false;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < g->view.nmembers; i++)
+		lost |= g->view.members[i].node == g->self &&
+			p->reason[i] == SP_LOST;
+	if (lost) {
+		sp_views_put_out(g);
+		return;
+	}
+	next = kvzalloc(sizeof(*next), GFP_KERNEL);
+	ret = next ? sp_view_next(g->ballot.view, p, next) : -ENOMEM;
+	/* Nobody can come: a node that says so is not a correct one. */
+	if (ret == -EINVAL || (!ret && p->njoins)) {
+		sp_views_fail(g, -EPROTO);
+	} else if (ret) {
+		sp_views_fail(g, ret);
+	} else if (sp_view_find_node(next, &g->node->addr) < 0) {
+		sp_views_out(g, p);
+	} else {
+		ev = sp_views_event(g, next, g->ballot.view, p);
+		if (ev)
+			sp_views_install(g, ev);
+		else
+			sp_views_fail(g, -ENOMEM);
+	}
+	kvfree(next);
+}
+
+/* Has all that the member of an own lane has sent come everywhere, or for too long not? */
+static bool sp_views_drained(const struct sp_group *g, u32 own,
+			     struct sp_lane_tx *lane)
+{
+	u64 taken = READ_ONCE(sp_own_lane(&g->core, own)->taken);
+
+	if (taken == READ_ONCE(lane->tx.now.count))
+		return true;
+	if (taken != lane->progress) {
+		lane->progress = taken;
+		lane->until = jiffies + lane->patience;
+	}
+	return time_after_eq(jiffies, lane->until);
+}
+
+/* Members of this node that are to leave. True: some are waited for. */
+static bool sp_views_leaves(struct sp_group *g)
+{
+	bool waits = false;
+	u32 i;
+
+	for (i = 0; i < g->view.nmembers; i++) {
+		const struct sp_member *m = &g->view.members[i];
+		struct sp_lane_tx *lane;
+
+		if (m->node != g->self || m->lane < 0)
+			continue;
+		lane = &g->lanes[m->nr];
+		if (lane->leaving == SP_STAYS)
+			continue;
+		if (!sp_views_drained(g, m->nr, lane)) {
+			waits = true;
+			continue;
+		}
+		if (sp_ballot_leave(&g->ballot, i, lane->leaving))
+			g->dirty = true;
+		/* From view to view the ballot knows it. */
+		WRITE_ONCE(lane->leaving, SP_STAYS);
+	}
+	return waits;
+}
+
+/*
+ * A node that has said bye in order takes no part any more. If it has gone by a
+ * decision it has said so before.
+ */
+static void sp_views_byes(struct sp_group *g)
+{
+	u32 i;
+
+	if (!sp_ballot_own(&g->ballot)->wedged)
+		return;
+	for (i = 0; i < g->view.nnodes; i++)
+		if (g->peer[i] && g->peer[i]->bye_heard &&
+		    g->ballot.reports[i].accepted.ballot != SP_BALLOT_DECIDED &&
+		    sp_suspect(&g->ballot, i))
+			g->dirty = true;
+}
+
+/*
+ * A group that is closed needs no other view only because its members leave: each
+ * node comes to the same end by itself. It takes part when others do need one.
+ */
+static bool sp_views_needed(const struct sp_group *g)
+{
+	bool needed = sp_ballot_own(&g->ballot)->suspected;
+	u32 i;
+
+	if (!READ_ONCE(g->closing))
+		return true;
+	for (i = 0; i < g->view.nnodes; i++)
+		needed |= g->ballot.reports[i].wedged ||
+			  g->ballot.reports[i].accepted.ballot;
+	return needed;
+}
+
+/* One step; true when another may follow. */
+static bool sp_views_one(struct sp_group *g)
+{
+	int did;
+
+	if (!sp_views_live(g))
+		return false;
+	sp_views_leaves(g);
+	sp_views_byes(g);
+	did = sp_ballot_step(&g->ballot);
+	sp_views_drop(g);
+	if (did < 0) {
+		pr_warn_ratelimited("spindle: %s: group %s: no majority of view %llu is left\n",
+				    g->node->name, g->name, g->view.id);
+		sp_views_fail(g, did);
+		return false;
+	}
+	if ((did & SP_STEP_SEND) || g->dirty)
+		sp_views_send(g);
+	if (g->ending)
+		return false;
+	if ((did & SP_STEP_WEDGE) && sp_views_needed(g)) {
+		sp_views_wedge(g);
+		return true;
+	}
+	if (did & SP_STEP_DECIDED) {
+		sp_views_decided(g);
+		return true;
+	}
+	return false;
+}
+
+/**
+ * sp_views_step() - come to what follows from all that is known
+ * @g: the group
+ *
+ * To be called after everything that may bear upon the next view. From within
+ * itself it does nothing but see to it that it goes on.
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_step(struct sp_group *g)
+{
+	bool again;
+
+	lockdep_assert_held(&sp_ctl);
+	g->restep = true;
+	if (g->stepping || !sp_views_live(g))
+		return;
+	g->stepping = true;
+	sp_views_early(g);
+	do {
+		g->restep = false;
+		again = sp_views_one(g);
+	} while (again || g->restep);
+	g->stepping = false;
+}
+
+/**
+ * sp_views_tend_soon() - there is something to give back, or to wait for
+ * @g: the group
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_views_tend_soon(struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	kref_get(&g->ref);
+	/* Sooner than what may be queued already. */
+	if (mod_delayed_work(sp_wq, &g->tend, msecs_to_jiffies(SP_TEND_MS)))
+		sp_group_put(g);
+}
+
+/* Keys of nodes that are in the view no more. True: some are not given back yet. */
+static bool sp_views_reap(struct sp_group *g)
+{
+	u32 patience = max_t(u32, sp_suspect_ms, SP_BYE_MS);
+	bool waits = false;
+	u32 i;
+
+	for (i = 0; i < g->npeers; i++) {
+		struct sp_group_peer *gp = &g->peers[i];
+
+		if (gp->rank >= 0 || sp_peer_reap(gp))
+			continue;
+		waits = true;
+		if (time_after(jiffies, gp->since + msecs_to_jiffies(patience)))
+			sp_peer_drop(gp);
+	}
+	return waits;
+}
+
+/* Room is given away again once nothing can be sent to those who are gone. */
+static bool sp_views_release(struct sp_group *g)
+{
+	struct sp_engine *engine = g->node->sdev->engine;
+	u32 i;
+
+	if (!READ_ONCE(g->core.hold))
+		return false;
+	for (i = 0; i < g->npeers; i++) {
+		const struct sp_group_peer *gp = &g->peers[i];
+
+		if ((gp->rank < 0 || (g->dropped >> gp->rank & 1)) &&
+		    !sp_peer_flushed(gp))
+			return true;
+	}
+	mutex_lock(&engine->lock);
+	g->core.hold = false;
+	mutex_unlock(&engine->lock);
+	sp_group_kick(g);
+	return false;
+}
+
+/**
+ * sp_views_tend() - give back what nodes had, and look after members that leave
+ * @work: @tend of a group
+ *
+ * Comes back by itself as long as there is anything to wait for. Context: without
+ * sp_ctl, may sleep.
+ */
+void sp_views_tend(struct work_struct *work)
+{
+	struct sp_group *g = container_of(to_delayed_work(work),
+					  struct sp_group, tend);
+	bool again, later;
+
+	mutex_lock(&sp_ctl);
+	if (sp_views_live(g))
+		sp_views_step(g);
+	if (sp_views_live(g)) {
+		again = sp_views_reap(g);
+		again |= sp_views_release(g);
+		later = sp_views_leaves(g);
+		if (g->dirty)
+			sp_views_step(g);
+		if (sp_views_live(g) && (again || later)) {
+			kref_get(&g->ref);
+			/* Unless a step has asked for a sooner look. */
+			if (!queue_delayed_work(sp_wq, &g->tend,
+						msecs_to_jiffies(again ? SP_TEND_MS :
+								 SP_LINGER_MS)))
+				sp_group_put(g);
+		}
+	}
+	mutex_unlock(&sp_ctl);
+	sp_group_put(g);
+}
