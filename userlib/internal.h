@@ -21,7 +21,8 @@
  * @user: what the program tells, and its submissions
  * @deliveries: the order
  * @own: the own ring, twice; NULL for a member that does not send
- * @lanes: the ring of each sender, twice
+ * @lanes: the ring of each lane, twice
+ * @given: a bit for each delivery that is no message: it was given out
  */
 struct spn_map {
 	struct spindle_rings rings;
@@ -30,6 +31,7 @@ struct spn_map {
 	const struct spindle_delivery *deliveries;
 	unsigned char *own;
 	const unsigned char *lanes[SPINDLE_MAX_MEMBERS];
+	unsigned char *given;
 };
 
 /**
@@ -43,6 +45,7 @@ struct spn_map {
  * @claimed: messages claimed and not committed; their lengths stand in the
  *	submissions behind @tail, which the kernel does not look at
  * @shut: the last word has been said
+ * @left: this member was told to leave the group
  * @sent: &struct spindle_stats
  * @sent_bytes: likewise
  * @refused: likewise
@@ -58,6 +61,7 @@ struct spn_tx {
 	uint64_t want_freed;
 	unsigned int claimed;
 	bool shut;
+	bool left;
 	uint64_t sent;
 	uint64_t sent_bytes;
 	uint64_t refused;
@@ -72,6 +76,7 @@ struct spn_tx {
  * @published: the kernel's published when last looked at
  * @seen: rx_seen as the kernel was told
  * @told: rx_released as the kernel was told
+ * @wanted: SPINDLE_WANT_*
  * @received: &struct spindle_stats
  * @received_bytes: likewise
  * @kicks: likewise, the receiver's part
@@ -83,6 +88,7 @@ struct spn_rx {
 	uint64_t published;
 	uint64_t seen;
 	uint64_t told;
+	uint32_t wanted;
 	uint64_t received;
 	uint64_t received_bytes;
 	uint64_t kicks;

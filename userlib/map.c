@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,6 +31,9 @@ static int map_regions(int fd, struct spn_map *map)
 	unsigned int i;
 	int ret;
 
+	map->given = calloc((r->deliveries + 7) / 8, 1);
+	if (!map->given)
+		return -ENOMEM;
 	ret = map_region(fd, r->status_off, r->status_size, PROT_READ, &map->status);
 	if (!ret)
 		ret = map_region(fd, r->user_off, r->user_size, PROT_READ | PROT_WRITE,
@@ -64,6 +68,7 @@ void spn_unmap(struct spn_map *map)
 	unmap_region(map->deliveries, r->delivery_size);
 	unmap_region(map->user, r->user_size);
 	unmap_region(map->status, r->status_size);
+	free(map->given);
 	memset(map, 0, sizeof(*map));
 }
 

@@ -2,6 +2,7 @@
 /* Receiving in place: deliveries say where in the senders' rings messages lie. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "internal.h"
 
 static const struct spindle_delivery *delivery(const struct spindle *sp, uint64_t entry)
@@ -9,10 +10,48 @@ static const struct spindle_delivery *delivery(const struct spindle *sp, uint64_
 	return &sp->map.deliveries[entry & (sp->map.rings.deliveries - 1)];
 }
 
+static bool is_event(const struct spindle_delivery *d)
+{
+	return d->flags == SPINDLE_DELIVERY_EVENT;
+}
+
+/* Is it a message, or an event that the program wants now? */
+static bool rx_wants(const struct spn_rx *rx, const struct spindle_delivery *d)
+{
+	return !d->flags || (is_event(d) && d->lane < 32 && rx->wanted >> d->lane & 1);
+}
+
+/* Was it given out? What is wanted now may not be what was wanted then. */
+static bool rx_given(const struct spindle *sp, uint64_t entry)
+{
+	uint64_t i = entry & (sp->map.rings.deliveries - 1);
+
+	return !delivery(sp, entry)->flags || sp->map.given[i / 8] >> i % 8 & 1;
+}
+
 /*
- * Is there a message at the read position? Passes over what is none: a sender's
- * end, and what this library does not know. When nothing before that is held
- * it is released too, so that it never stands in the way of who reads no more.
+ * Go behind the delivery at the read position. When it is not given out and
+ * nothing before it is held it is released too, so that it never stands in the
+ * way of who reads no more.
+ */
+static void rx_step(struct spindle *sp, bool given)
+{
+	struct spn_rx *rx = &sp->rx;
+	uint64_t i = rx->next & (sp->map.rings.deliveries - 1);
+
+	if (!given)
+		sp->map.given[i / 8] &= ~(1U << i % 8);
+	else if (delivery(sp, rx->next)->flags)
+		sp->map.given[i / 8] |= 1U << i % 8;
+	if (!given && rx->released == rx->next)
+		rx->released++;
+	rx->next++;
+}
+
+/*
+ * Is there a message or a wanted event at the read position? Passes over what is
+ * none: a sender's end, an event that is not wanted, and what this library does
+ * not know.
  */
 static bool rx_more(struct spindle *sp)
 {
@@ -24,11 +63,9 @@ static bool rx_more(struct spindle *sp)
 			if (rx->next == rx->published)
 				return false;
 		}
-		if (!delivery(sp, rx->next)->flags)
+		if (rx_wants(rx, delivery(sp, rx->next)))
 			return true;
-		if (rx->released == rx->next)
-			rx->released++;
-		rx->next++;
+		rx_step(sp, false);
 	}
 }
 
@@ -70,15 +107,27 @@ bool spn_rx_ready(struct spindle *sp)
 	return ready;
 }
 
+/* Describe the message or event at the read position. */
 static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
 {
 	const struct spindle_delivery *d = delivery(sp, sp->rx.next);
-	uint32_t lane = d->lane % SPINDLE_MAX_MEMBERS;
+	uint32_t lane = (d->lane & SPINDLE_DELIVERY_LANE) % SPINDLE_MAX_MEMBERS;
 
+	if (is_event(d)) {
+		*msg = (struct spindle_msg) {
+			.rank = ~0U,
+			.seq = d->seq,
+			.entry = sp->rx.next,
+			.flags = SPINDLE_MSG_EVENT,
+			.event = d->lane,
+			.number = d->pos,
+		};
+		return;
+	}
 	*msg = (struct spindle_msg) {
 		.data = sp->map.lanes[lane] + spn_offset(&sp->map, d->pos),
 		.len = d->len,
-		.rank = sp->map.status->rank[lane],
+		.rank = d->lane >> SPINDLE_DELIVERY_RANK_SHIFT,
 		.seq = d->seq,
 		.entry = sp->rx.next,
 	};
@@ -95,11 +144,13 @@ static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
  * them. Their bytes stay where and as they are until spindle_release() (or the
  * handle's end, or a failed group's: then too they stay until spindle_close()).
  * Held messages hold up their senders once the rings are full: nothing is lost.
- * Does not wait.
+ * Events that spindle_events() has asked for stand in their place among the
+ * messages, with SPINDLE_MSG_EVENT, and are released like them. Does not wait.
  *
  * Return: 0;
  * -EAGAIN: nothing now;
- * -ENODATA: the end, every sender has shut down and all was read;
+ * -ENODATA: the end, every sender has shut down, or this member has left, and
+ * all was read;
  * -EINVAL: @max is 0;
  * -ENOTCONN: before spindle_ready();
  * the group's error when it has failed and all that was delivered was read.
@@ -120,7 +171,7 @@ int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
 	if (!ret) {
 		do {
 			rx_fill(sp, &msgs[count++]);
-			sp->rx.next++;
+			rx_step(sp, true);
 		} while (count < max && rx_more(sp));
 	}
 	rx_tell(sp);
@@ -135,12 +186,14 @@ static void rx_release(struct spindle *sp, uint64_t entry)
 	const struct spindle_delivery *d;
 
 	for (; rx->released < rx->next; rx->released++) {
-		d = delivery(sp, rx->released);
-		if (d->flags)
+		/* what was not given out goes along with what is before it */
+		if (!rx_given(sp, rx->released))
 			continue;
-		/* what is no message goes along with what is before it */
 		if (rx->released > entry)
 			break;
+		d = delivery(sp, rx->released);
+		if (is_event(d))
+			continue;
 		count++;
 		bytes += d->len;
 	}
@@ -174,6 +227,36 @@ int spindle_release(struct spindle *sp, uint64_t entry)
 	return 0;
 }
 
+/* Copy the event at the read position. */
+static int rx_copy_event(struct spindle *sp, void *data, size_t size, struct spindle_msg *msg)
+{
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	size_t len = sizeof(u);
+	int ret;
+
+	ret = spindle_event(sp, msg->number, &u.event, &len);
+	if (ret)
+		return ret;
+	msg->len = len;
+	if (len > size)
+		return -EMSGSIZE;
+	memcpy(data, &u, len);
+	return 0;
+}
+
+static int rx_copy(struct spindle *sp, void *data, size_t size, const struct spindle_msg *msg)
+{
+	if (msg->len > size)
+		return -EMSGSIZE;
+	if (msg->len)
+		memcpy(data, msg->data, msg->len);
+	spn_add(&sp->rx.copied, msg->len);
+	return 0;
+}
+
 /**
  * spindle_recv() - copy the next message and release it
  * @sp: handle that is ready
@@ -181,14 +264,16 @@ int spindle_release(struct spindle *sp, uint64_t entry)
  * @size: how many bytes there may be
  * @msg: what was received, with @data there; may be NULL
  *
- * For who wants the bytes elsewhere anyhow. Does not wait.
+ * For who wants the bytes elsewhere anyhow. Of an event that was asked for
+ * @data gets the struct spindle_event, for which SPINDLE_EVENT_SIZE bytes are
+ * always enough; @msg says that it is one. Does not wait.
  *
  * Return: 0;
  * -EMSGSIZE: it is longer than @size; @msg tells its length, its data is NULL
  *	there, and it stays the next one;
  * -EBUSY: messages that spindle_peek() gave are not released, which this call
  *	would do;
- * else as spindle_peek().
+ * else as spindle_peek(), and of an event as spindle_event().
  */
 int spindle_recv(struct spindle *sp, void *data, size_t size, struct spindle_msg *msg)
 {
@@ -205,21 +290,73 @@ int spindle_recv(struct spindle *sp, void *data, size_t size, struct spindle_msg
 	if (sp->rx.released != sp->rx.next)
 		return -EBUSY;
 	rx_fill(sp, &got);
-	if (got.len > size) {
-		if (msg) {
-			*msg = got;
-			msg->data = NULL;
-		}
-		return -EMSGSIZE;
-	}
-	if (got.len)
-		memcpy(data, got.data, got.len);
-	sp->rx.next++;
-	spn_add(&sp->rx.copied, got.len);
-	rx_release(sp, got.entry);
-	if (msg) {
+	ret = got.event ? rx_copy_event(sp, data, size, &got) : rx_copy(sp, data, size, &got);
+	if (ret && ret != -EMSGSIZE)
+		return ret;
+	got.data = ret ? NULL : data;
+	if (msg)
 		*msg = got;
-		msg->data = data;
-	}
+	if (ret)
+		return ret;
+	rx_step(sp, true);
+	rx_release(sp, got.entry);
 	return 0;
+}
+
+/**
+ * spindle_events() - say which events are wanted among the messages
+ * @sp: handle
+ * @wanted: SPINDLE_WANT_*; 0, as at first: none
+ *
+ * Belongs to the receiving thread, and holds for what spindle_peek() has not
+ * come to yet. Said before the group is created or joined it misses none.
+ *
+ * Return: 0;
+ * -EINVAL: an unknown event;
+ * other errors of setsockopt(2).
+ */
+int spindle_events(struct spindle *sp, unsigned int wanted)
+{
+	int value = wanted;
+
+	if (wanted & ~SPINDLE_WANT_ALL)
+		return -EINVAL;
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_EVENTS, &value, sizeof(value)))
+		return -errno;
+	sp->rx.wanted = wanted;
+	return 0;
+}
+
+/**
+ * spindle_event() - what an event of type VIEW says
+ * @sp: handle
+ * @number: from &struct spindle_msg
+ * @event: where it goes
+ * @size: on entry how many bytes there is room for (SPINDLE_EVENT_SIZE always
+ *	suffice), on return how many it has
+ *
+ * A system call, for any thread, while the event is not released.
+ *
+ * Return: 0;
+ * -EINVAL: no room even for an event without members;
+ * -ERANGE: too little room; @size says how much is needed;
+ * -ENOENT: there is no such event, or it was released;
+ * -ENOTCONN: in no group, or there is no view yet.
+ */
+int spindle_event(struct spindle *sp, uint32_t number, struct spindle_event *event,
+		  size_t *size)
+{
+	socklen_t len = *size < SPINDLE_EVENT_SIZE ? *size : SPINDLE_EVENT_SIZE;
+	int ret = 0;
+
+	if (*size < sizeof(*event))
+		return -EINVAL;
+	memset(event, 0, sizeof(*event));
+	event->type = SPINDLE_EVENT_VIEW;
+	event->number = number;
+	if (getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_EVENT, event, &len))
+		ret = -errno;
+	if (!ret || ret == -ERANGE)
+		*size = len;
+	return ret;
 }

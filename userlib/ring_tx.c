@@ -80,7 +80,7 @@ bool spn_tx_ready(struct spindle *sp)
  * -EMSGSIZE: a message is longer than max_msg;
  * -EINVAL: @n is 0, or more than the ring could ever hold is wanted;
  * -EBUSY: a claim is open;
- * -EPIPE: after spindle_shutdown(), or the group is closed;
+ * -EPIPE: after spindle_shutdown() or spindle_leave(), or the group is closed;
  * -EACCES: this member does not send;
  * -ENOTCONN: before spindle_ready();
  * the group's error when it has failed, or that of a submission the kernel

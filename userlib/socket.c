@@ -220,11 +220,44 @@ int spindle_shutdown(struct spindle *sp)
 }
 
 /**
+ * spindle_leave() - leave the group, and read what is left
+ * @sp: handle in a group that is active
+ *
+ * What was committed goes before it; an open claim is given up, and nothing more
+ * can be sent. Does not wait: receiving goes on, up to the view that is without
+ * this member; then spindle_peek() says -ENODATA. The others go on. Belongs to
+ * the sending thread. A second call does nothing.
+ *
+ * Return: 0;
+ * -ENOTCONN: in no group that is active;
+ * other errors of setsockopt(2).
+ */
+int spindle_leave(struct spindle *sp)
+{
+	const int none = 0;
+
+	if (sp->tx.left)
+		return 0;
+	/* the kernel collects in this call what it has not yet */
+	full_barrier();
+	/* the program may have said so to the socket itself */
+	if (setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_GROUP_LEAVE, &none, sizeof(none)) &&
+	    errno != EALREADY)
+		return -errno;
+	sp->tx.claimed = 0;
+	sp->tx.shut = true;
+	sp->tx.left = true;
+	return 0;
+}
+
+/**
  * spindle_close() - end a handle
  * @sp: handle that no thread uses any more; NULL is none
  *
  * Everything that was peeked or claimed is gone with it. A member that closes
- * before it has read to the end makes its group fail for the others.
+ * leaves its group: what it has committed is still delivered, and the others go
+ * on without it. Before the first view is complete it leaves its place to
+ * another; from then until messages flow here the group fails.
  *
  * Return: 0, or an error of close(2); the handle is gone in any case.
  */
@@ -279,13 +312,15 @@ int spindle_info(struct spindle *sp, struct spindle_group_info *info)
 }
 
 /**
- * spindle_view() - the members by rank
+ * spindle_view() - the members of the current view, by rank
  * @sp: handle
  * @members: where they go
  * @n: on entry how many there is room for (SPINDLE_MAX_MEMBERS always
  *	suffice), on return how many there are
  *
- * A system call, for any thread.
+ * The current view is the newest one: what is yet to be read may be of an older
+ * one, and an event of type VIEW says in its place who is in which. A system
+ * call, for any thread.
  *
  * Return: 0;
  * -ERANGE: too little room; @n says how much is needed, nothing was written;

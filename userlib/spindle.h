@@ -21,13 +21,21 @@ extern "C" {
 
 struct spindle;
 
+/* spindle_msg.flags */
+#define SPINDLE_MSG_EVENT	(1U << 0)	/* no message: an event */
+
 /**
- * struct spindle_msg - a message that was delivered
- * @data: its bytes, valid until it is released
+ * struct spindle_msg - a message that was delivered, or an event
+ * @data: its bytes, valid until it is released; of an event NULL, or where
+ *	spindle_recv() has put its struct spindle_event
  * @len: their number
- * @rank: sender's rank in the view
- * @seq: its place in the order of the view
+ * @rank: sender's rank in the view it was delivered in; of an event ~0
+ * @seq: its place in the order; an event comes behind the turn of this number
  * @entry: what spindle_release() wants
+ * @flags: SPINDLE_MSG_*
+ * @event: type of an event, enum spindle_event_type; else 0
+ * @number: of an event: what spindle_event() wants
+ * @__resv: zero
  */
 struct spindle_msg {
 	const void *data;
@@ -35,7 +43,16 @@ struct spindle_msg {
 	uint32_t rank;
 	uint64_t seq;
 	uint64_t entry;
+	uint32_t flags;
+	uint32_t event;
+	uint32_t number;
+	uint32_t __resv;
 };
+
+/* Any event fits there: members of the view, and those that are gone. */
+#define SPINDLE_EVENT_SIZE	(sizeof(struct spindle_event) + \
+				 2 * SPINDLE_MAX_MEMBERS * \
+				 sizeof(struct spindle_event_member))
 
 /**
  * struct spindle_stats - what a handle has done
@@ -66,6 +83,7 @@ int spindle_join(struct spindle *sp, const char *contact,
 		 const struct spindle_group_join *group);
 int spindle_ready(struct spindle *sp, int timeout_ms);
 int spindle_shutdown(struct spindle *sp);
+int spindle_leave(struct spindle *sp);
 int spindle_close(struct spindle *sp);
 int spindle_fd(const struct spindle *sp, int *fd);
 
@@ -82,8 +100,13 @@ int spindle_release(struct spindle *sp, uint64_t entry);
 int spindle_recv(struct spindle *sp, void *data, size_t size,
 		 struct spindle_msg *msg);
 
+/* Events: which are wanted among the messages, and what one says. */
+int spindle_events(struct spindle *sp, unsigned int wanted);
+int spindle_event(struct spindle *sp, uint32_t number,
+		  struct spindle_event *event, size_t *size);
+
 /* Waiting. */
-#define SPINDLE_READABLE	(1U << 0)	/* a message, the end or an error */
+#define SPINDLE_READABLE	(1U << 0)	/* a message or event, the end or an error */
 #define SPINDLE_WRITABLE	(1U << 1)	/* room for the claim refused last */
 
 enum spindle_wait {

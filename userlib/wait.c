@@ -114,7 +114,8 @@ static int block(struct spindle *sp, unsigned int events, int64_t until)
 /**
  * spindle_wait() - wait for messages or for room
  * @sp: handle that is ready
- * @events: SPINDLE_READABLE: a message, the end or an error to receive;
+ * @events: SPINDLE_READABLE: a message, a wanted event, the end or an error to
+ *	receive;
  *	SPINDLE_WRITABLE: room for the claim that was refused last, or an error;
  *	both: either
  * @how: SPINDLE_WAIT_BLOCK: sleep in poll(2); SPINDLE_WAIT_ADAPTIVE: look for

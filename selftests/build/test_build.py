@@ -89,7 +89,7 @@ def test_install_and_uninstall(tree, tmp_path):
     found = files(dest)
     assert {'usr/include/linux/spindle.h', 'usr/share/man/man7/spindle.7'} <= set(found)
     library = {'usr/include/spindle.h', 'usr/lib/libspindle.a', 'usr/lib/libspindle.so',
-               'usr/lib/libspindle.so.0', 'usr/lib/libspindle.so.0.1',
+               'usr/lib/libspindle.so.0.2', 'usr/lib/libspindle.so.0.2.0',
                'usr/lib/pkgconfig/libspindle.pc'}
     assert library <= set(found)
     pages = {name for name in found if name.startswith('usr/share/man/man3/')}

@@ -92,6 +92,18 @@ int __wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t le
 	case SPINDLE_MAP:
 		CHECK_EQ(len, sizeof(int));
 		return set_map(*(const int *)val);
+	case SPINDLE_EVENTS:
+		CHECK_EQ(len, sizeof(int));
+		if (fake.events_errno)
+			return fail(fake.events_errno);
+		fake.wanted = *(const int *)val;
+		return 0;
+	case SPINDLE_GROUP_LEAVE:
+		CHECK_EQ(len, sizeof(int));
+		CHECK_EQ(*(const int *)val, 0);
+		__atomic_fetch_add(&fake.leaves, 1, __ATOMIC_RELEASE);
+		sem_post(&fake.kick);
+		return fake.leave_errno ? fail(fake.leave_errno) : 0;
 	}
 	return fail(ENOPROTOOPT);
 }
@@ -111,6 +123,70 @@ static int get_view(void *val, socklen_t *len)
 	return 0;
 }
 
+uint32_t fake_rank(unsigned int lane, uint32_t view)
+{
+	return 10 + lane + view % 5;
+}
+
+struct spindle_event_member fake_member_of(uint32_t view, unsigned int i)
+{
+	bool gone = i >= fake.views[view % FAKE_VIEWS].members;
+
+	return (struct spindle_event_member) {
+		.rank = i,
+		.uid = view * 100 + i,
+		.flags = i ? 0 : SPINDLE_EM_SELF,
+		.reason = gone ? SPINDLE_REASON_LEFT : SPINDLE_REASON_NONE,
+	};
+}
+
+/* Is there such an event among what is not released? */
+static const struct spindle_delivery *find_event(uint32_t type, uint32_t number)
+{
+	uint64_t i = ACQUIRE(&fake.user->rx_released), end = ACQUIRE(&fake.status->published);
+	const struct spindle_delivery *d;
+
+	for (; i < end; i++) {
+		d = &fake.deliveries[i & (fake.c.deliveries - 1)];
+		if (d->flags == SPINDLE_DELIVERY_EVENT && d->lane == type && d->pos == number)
+			return d;
+	}
+	return NULL;
+}
+
+static int get_event(void *val, socklen_t *len)
+{
+	const struct spindle_delivery *d;
+	struct spindle_event event;
+	struct fake_view *view;
+	unsigned int i;
+	size_t need;
+
+	if (*len < sizeof(event))
+		return fail(EINVAL);
+	if (!fake.map_flags)
+		return fail(ENOTCONN);
+	memcpy(&event, val, sizeof(event));
+	d = find_event(event.type, event.number);
+	if (!d)
+		return fail(ENOENT);
+	view = &fake.views[event.number % FAKE_VIEWS];
+	need = sizeof(event) + (view->members + view->left) * sizeof(event.member[0]);
+	if (*len < need) {
+		*len = need;
+		return fail(ERANGE);
+	}
+	*len = need;
+	event.view = event.number;
+	event.seq = d->seq;
+	event.members = view->members;
+	event.left = view->left;
+	memcpy(val, &event, sizeof(event));
+	for (i = 0; i < view->members + view->left; i++)
+		((struct spindle_event *)val)->member[i] = fake_member_of(event.number, i);
+	return 0;
+}
+
 int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct spindle_group_info info = { .state = fake.state, .error = fake.error };
@@ -127,6 +203,8 @@ int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 		return 0;
 	case SPINDLE_GROUP_VIEW:
 		return get_view(val, len);
+	case SPINDLE_EVENT:
+		return get_event(val, len);
 	case SPINDLE_RINGS:
 		CHECK_EQ(*len, sizeof(fake.rings));
 		CHECK(fake.map_flags);
@@ -347,10 +425,8 @@ void fake_boot(const struct fake_config *c)
 	fake.status = pages(r->status_size);
 	fake.user = pages(r->user_size);
 	fake.deliveries = pages(r->delivery_size);
-	for (i = 0; i < fake.c.lanes; i++) {
+	for (i = 0; i < fake.c.lanes; i++)
 		fake.ring[i] = twice(fake.c.window);
-		fake.status->rank[i] = 10 + i;
-	}
 	fake.state = SPINDLE_STATE_ACTIVE;
 	fake.status->state = SPINDLE_STATE_ACTIVE;
 	fake.status->published = c->rx_base;
@@ -418,7 +494,7 @@ static bool delivery_room(void)
 	return fake.status->published - fake.collected < fake.c.deliveries;
 }
 
-static void publish(unsigned int lane, uint64_t pos, uint32_t len, uint32_t flags)
+static void publish(uint32_t lane, uint64_t pos, uint32_t len, uint32_t flags)
 {
 	uint64_t entry = fake.status->published;
 
@@ -426,13 +502,19 @@ static void publish(unsigned int lane, uint64_t pos, uint32_t len, uint32_t flag
 	fake.deliveries[entry & (fake.c.deliveries - 1)] = (struct spindle_delivery) {
 		.seq = fake.seq,
 		.lane = lane,
-		.pos = pos % (fake.c.window / SPINDLE_UNIT),
+		.pos = flags & SPINDLE_DELIVERY_EVENT ? pos :
+		       pos % (fake.c.window / SPINDLE_UNIT),
 		.len = len,
 		.flags = flags,
 	};
 	fake.seq += 1 + entry % 3;
 	fake.end[entry % FAKE_IN_FLIGHT] = flags ? ~0ULL : pos + units(len);
 	RELEASE(&fake.status->published, entry + 1);
+}
+
+static void publish_message(unsigned int lane, uint64_t pos, uint32_t len)
+{
+	publish(lane | fake_rank(lane, fake.view) << SPINDLE_DELIVERY_RANK_SHIFT, pos, len, 0);
 }
 
 bool fake_deliver_own(void)
@@ -442,7 +524,7 @@ bool fake_deliver_own(void)
 	if (fake.ndelivered == fake.ntaken || !delivery_room())
 		return false;
 	fake.ndelivered++;
-	publish(0, m->pos, m->len, 0);
+	publish_message(0, m->pos, m->len);
 	return true;
 }
 
@@ -459,12 +541,19 @@ void fake_deliver(unsigned int lane, const void *data, uint32_t len)
 	CHECK(fake_room(lane, len));
 	memcpy(fake.ring[lane] + pos * SPINDLE_UNIT % fake.c.window, data, len);
 	fake.lane_pos[lane] += units(len);
-	publish(lane, pos, len, 0);
+	publish_message(lane, pos, len);
 }
 
 void fake_deliver_flags(unsigned int lane, uint32_t flags)
 {
 	publish(lane, 0, 0, flags);
+}
+
+void fake_deliver_view(unsigned int members, unsigned int left)
+{
+	fake.view++;
+	fake.views[fake.view % FAKE_VIEWS] = (struct fake_view) { members, left };
+	publish(SPINDLE_EVENT_VIEW, fake.view, 0, SPINDLE_DELIVERY_EVENT);
 }
 
 unsigned int fake_collect(void)
@@ -476,7 +565,8 @@ unsigned int fake_collect(void)
 	CHECK(released >= fake.collected);
 	CHECK(released <= fake.status->published);
 	for (; fake.collected < released; fake.collected++, n++) {
-		unsigned int lane = fake.deliveries[fake.collected & (fake.c.deliveries - 1)].lane;
+		uint32_t lane = fake.deliveries[fake.collected & (fake.c.deliveries - 1)].lane &
+				SPINDLE_DELIVERY_LANE;
 		uint64_t end = fake.end[fake.collected % FAKE_IN_FLIGHT];
 
 		if (end == ~0ULL)

@@ -19,6 +19,7 @@
 
 #define FAKE_FAMILY	22
 #define FAKE_IN_FLIGHT	65536
+#define FAKE_VIEWS	1024
 
 /* What a member would find; 0 takes what stands behind. */
 struct fake_config {
@@ -36,6 +37,12 @@ struct fake_config {
 struct fake_message {
 	uint64_t pos;
 	uint32_t len;
+};
+
+/* How many members a view has, and how many are gone. */
+struct fake_view {
+	unsigned int members;
+	unsigned int left;
 };
 
 struct fake {
@@ -57,6 +64,8 @@ struct fake {
 	int rings_errno;
 	int map_errno;
 	int bind_errno;
+	int events_errno;
+	int leave_errno;
 
 	/* what was asked for */
 	struct sockaddr_in6 bound;
@@ -64,6 +73,8 @@ struct fake {
 	struct spindle_group_create create;
 	struct spindle_group_join join;
 	int map_flags;
+	int wanted;
+	unsigned int leaves;
 	unsigned int sockets, looks, maps, map_calls, unmaps, closes, polls, shutdowns, kicks;
 	sem_t kick;
 
@@ -77,6 +88,8 @@ struct fake {
 	uint64_t collected;	/* deliveries that came back */
 	uint64_t end[FAKE_IN_FLIGHT];	/* where the message of an entry ends */
 	uint64_t seq;
+	uint32_t view;		/* number of the last event */
+	struct fake_view views[FAKE_VIEWS];	/* by the low bits of their numbers */
 };
 
 extern struct fake fake;
@@ -96,6 +109,12 @@ bool fake_room(unsigned int lane, uint32_t len);
 void fake_deliver(unsigned int lane, const void *data, uint32_t len);
 /* Deliver what is no message. */
 void fake_deliver_flags(unsigned int lane, uint32_t flags);
+/* The rank of a lane's sender, which is another one in each view. */
+uint32_t fake_rank(unsigned int lane, uint32_t view);
+/* A view begins: deliver its event. */
+void fake_deliver_view(unsigned int members, unsigned int left);
+/* What such an event says of its i-th member; those that are gone come last. */
+struct spindle_event_member fake_member_of(uint32_t view, unsigned int i);
 /* Let what was released be free again; how many. */
 unsigned int fake_collect(void);
 void fake_set_state(unsigned int state, int error);

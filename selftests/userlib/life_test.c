@@ -117,9 +117,75 @@ TEST(create_and_join_say_what_was_given)
 	CHECK_EQ(spindle_create(sp, &create), -ECONNREFUSED);
 }
 
+TEST(events_can_be_wanted_before_there_is_a_group)
+{
+	struct spindle *sp = opened(&small);
+	struct spindle_msg msg;
+	unsigned int n;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	CHECK_EQ(fake.wanted, SPINDLE_WANT_VIEW);
+	CHECK_EQ(spindle_events(sp, 1), -EINVAL);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL << 1), -EINVAL);
+	CHECK_EQ(spindle_events(sp, ~0U), -EINVAL);
+	fake.events_errno = ENOMEM;
+	CHECK_EQ(spindle_events(sp, 0), -ENOMEM);
+	CHECK_EQ(fake.wanted, SPINDLE_WANT_VIEW);
+	/* and it holds: also the group's first event is given */
+	fake_deliver_view(3, 0);
+	CHECK_EQ(spindle_ready(sp, 0), 0);
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+	CHECK_EQ(msg.flags, SPINDLE_MSG_EVENT);
+	CHECK_EQ(msg.number, 1);
+	CHECK_EQ(spindle_close(sp), 0);
+}
+
+TEST(leaving_is_said_once)
+{
+	struct spindle *sp = opened(&small);
+
+	/* the group is not active yet */
+	fake.leave_errno = ENOTCONN;
+	CHECK_EQ(spindle_leave(sp), -ENOTCONN);
+	fake.leave_errno = 0;
+	CHECK_EQ(spindle_ready(sp, 0), 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), 0);
+	CHECK_EQ(spindle_leave(sp), 0);
+	CHECK_EQ(fake.leaves, 2);
+	CHECK_EQ(spindle_leave(sp), 0);
+	CHECK_EQ(fake.leaves, 2);
+	/* who has left has nothing more to say */
+	CHECK_EQ(spindle_shutdown(sp), 0);
+	CHECK_EQ(fake.shutdowns, 0);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.closes, 1);
+}
+
+TEST(leaving_by_the_socket)
+{
+	struct spindle *sp = fake_member(&small);
+
+	/* setsockopt() was called by the program itself */
+	fake.leave_errno = EALREADY;
+	CHECK_EQ(spindle_leave(sp), 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), -EPIPE);
+}
+
+TEST(leaving_behind_the_last_word)
+{
+	struct spindle *sp = fake_member(&small);
+
+	CHECK_EQ(spindle_shutdown(sp), 0);
+	CHECK_EQ(spindle_leave(sp), 0);
+	CHECK_EQ(fake.shutdowns, 1);
+	CHECK_EQ(fake.leaves, 1);
+}
+
 TEST(nothing_goes_before_the_rings_are_mapped)
 {
 	struct spindle *sp = opened(&small);
+	struct spindle_event event;
+	size_t size = sizeof(event);
 	struct spindle_msg msg;
 	struct iovec iov = { 0 };
 	unsigned int n = 1;
@@ -132,6 +198,7 @@ TEST(nothing_goes_before_the_rings_are_mapped)
 	CHECK_EQ(n, 0);
 	CHECK_EQ(spindle_release(sp, 0), -ENOTCONN);
 	CHECK_EQ(spindle_recv(sp, NULL, 0, &msg), -ENOTCONN);
+	CHECK_EQ(spindle_event(sp, 1, &event, &size), -ENOTCONN);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_SPIN, -1), -ENOTCONN);
 	CHECK_EQ(spindle_close(sp), 0);
 	CHECK_EQ(fake.unmaps, 0);
@@ -178,11 +245,15 @@ TEST(ready_of_who_is_in_no_group)
 
 TEST(ready_of_a_group_that_failed)
 {
+	static const int errors[] = { ECONNRESET, EHOSTDOWN, ENETDOWN, ECONNABORTED };
 	struct spindle *sp = opened(&small);
+	unsigned int i;
 
 	fake.state = SPINDLE_STATE_FAILED;
-	fake.error = EHOSTDOWN;
-	CHECK_EQ(spindle_ready(sp, -1), -EHOSTDOWN);
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		fake.error = errors[i];
+		CHECK_EQ(spindle_ready(sp, -1), -errors[i]);
+	}
 	CHECK_EQ(fake.map_flags, 0);
 }
 

@@ -14,11 +14,19 @@
 #define MOST	12		/* messages in a claim, or peeked at once */
 #define HISTORY	4096		/* entries remembered, more than any ring here */
 
+enum kind {
+	MESSAGE,
+	EVENT,		/* of type VIEW; its number is the view's */
+	NEITHER,	/* for the library */
+};
+
 struct entry {
 	unsigned int lane;
 	uint64_t number;	/* of its lane */
 	uint32_t len;
-	uint32_t flags;
+	enum kind kind;
+	uint32_t rank;
+	bool given;
 };
 
 struct model {
@@ -34,6 +42,7 @@ struct model {
 	/* receiving */
 	struct entry entries[HISTORY];
 	uint64_t published, next, released;
+	bool wanted;
 	struct spindle_msg held[HISTORY];	/* by entry */
 	uint64_t lane_sent[SPINDLE_MAX_MEMBERS];
 	uint64_t received;
@@ -193,10 +202,30 @@ static void do_send(void)
 	m.sent_bytes += iov.iov_len;
 }
 
-static void remember(unsigned int lane, uint64_t number, uint32_t len, uint32_t flags)
+static void remember(unsigned int lane, uint64_t number, uint32_t len, enum kind kind)
 {
-	m.entries[m.published++ % HISTORY] = (struct entry) { lane, number, len, flags };
+	uint32_t rank = kind == EVENT ? ~0U : fake_rank(lane, fake.view);
+
+	m.entries[m.published++ % HISTORY] = (struct entry) { lane, number, len, kind, rank };
 	CHECK_EQ(m.published, fake.status->published);
+}
+
+static void deliver_other(unsigned int lane)
+{
+	uint32_t flag = 1U << below(32);
+
+	if (below(2)) {
+		fake_deliver_view(1 + below(SPINDLE_MAX_MEMBERS), below(SPINDLE_MAX_MEMBERS));
+		remember(0, fake.view, 0, EVENT);
+		return;
+	}
+	/* of events there may be other types, and flags beside theirs */
+	if (flag == SPINDLE_DELIVERY_EVENT) {
+		lane += 2;
+		flag |= below(2) ? SPINDLE_DELIVERY_FIN : 0;
+	}
+	fake_deliver_flags(lane, flag);
+	remember(lane, 0, 0, NEITHER);
 }
 
 static void do_deliver(void)
@@ -211,7 +240,7 @@ static void do_deliver(void)
 			struct fake_message *f = &fake.taken[own % FAKE_IN_FLIGHT];
 
 			check_content(fake_own(f->pos), 0, own, f->len);
-			remember(0, own, f->len, 0);
+			remember(0, own, f->len, MESSAGE);
 		}
 		return;
 	}
@@ -219,24 +248,34 @@ static void do_deliver(void)
 	if (!fake_room(lane, len))
 		return;
 	if (!below(6)) {
-		fake_deliver_flags(lane, 1U << below(32));
-		remember(lane, 0, 0, 1);
+		deliver_other(lane);
 		return;
 	}
 	fill(data, lane, m.lane_sent[lane], len);
 	fake_deliver(lane, data, len);
-	remember(lane, m.lane_sent[lane]++, len, 0);
+	remember(lane, m.lane_sent[lane]++, len, MESSAGE);
 }
 
-/* Every look passes over what is no message. */
+static struct entry *at(uint64_t entry)
+{
+	return &m.entries[entry % HISTORY];
+}
+
+/* Every look passes over what is no message and no event that is wanted. */
 static bool more(void)
 {
-	while (m.next < m.published && m.entries[m.next % HISTORY].flags) {
+	for (; m.next < m.published; m.next++) {
+		if (at(m.next)->kind == MESSAGE || (at(m.next)->kind == EVENT && m.wanted))
+			return true;
 		if (m.released == m.next)
 			m.released++;
-		m.next++;
 	}
-	return m.next < m.published;
+	return false;
+}
+
+static void give(void)
+{
+	at(m.next++)->given = true;
 }
 
 static void check_told(void)
@@ -248,19 +287,70 @@ static void check_told(void)
 static void release_to(uint64_t end)
 {
 	for (; m.released < end; m.released++)
-		m.received += !m.entries[m.released % HISTORY].flags;
-	while (m.released < m.next && m.entries[m.released % HISTORY].flags)
+		m.received += at(m.released)->kind == MESSAGE;
+	while (m.released < m.next && !at(m.released)->given)
 		m.released++;
 }
 
 static void check_msg(const struct spindle_msg *msg, uint64_t entry)
 {
-	struct entry *e = &m.entries[entry % HISTORY];
+	struct entry *e = at(entry);
 
 	CHECK_SAME(msg->entry, entry);
+	CHECK_SAME(msg->rank, e->rank);
+	CHECK_SAME(msg->flags, e->kind == EVENT ? SPINDLE_MSG_EVENT : 0);
+	CHECK_SAME(msg->event, e->kind == EVENT ? SPINDLE_EVENT_VIEW : 0);
+	CHECK_SAME(msg->number, e->kind == EVENT ? e->number : 0);
+	if (e->kind == EVENT)
+		return;
 	CHECK_SAME(msg->len, e->len);
-	CHECK_SAME(msg->rank, 10 + e->lane);
 	check_content(msg->data, e->lane, e->number, e->len);
+}
+
+static uint32_t size_of_event(uint64_t number)
+{
+	const struct fake_view *view = &fake.views[number % FAKE_VIEWS];
+
+	return sizeof(struct spindle_event) +
+	       (view->members + view->left) * sizeof(struct spindle_event_member);
+}
+
+static void check_event(const struct spindle_event *event, uint64_t number, size_t size)
+{
+	const struct fake_view *view = &fake.views[number % FAKE_VIEWS];
+
+	CHECK_SAME(size, size_of_event(number));
+	CHECK_SAME(event->number, number);
+	CHECK_SAME(event->members, view->members);
+	CHECK_SAME(event->left, view->left);
+	CHECK_SAME(event->member[view->members + view->left - 1].uid,
+		   fake_member_of(number, view->members + view->left - 1).uid);
+}
+
+/* Ask for an event that is held, or was. */
+static void do_event(void)
+{
+	static union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	uint64_t i, from = m.published - fake.c.rx_base < 40 ? fake.c.rx_base : m.published - 40;
+	size_t size = sizeof(u), need;
+
+	for (i = from; i < m.published && at(i)->kind != EVENT; i++)
+		;
+	if (i == m.published)
+		return;
+	need = size_of_event(at(i)->number);
+	if (i < m.released) {
+		CHECK_EQ(spindle_event(m.sp, at(i)->number, &u.event, &size), -ENOENT);
+		return;
+	}
+	CHECK_EQ(spindle_event(m.sp, at(i)->number, &u.event, &size), 0);
+	check_event(&u.event, at(i)->number, size);
+	size = sizeof(u.event) + below(need - sizeof(u.event));
+	CHECK_EQ(spindle_event(m.sp, at(i)->number, &u.event, &size), -ERANGE);
+	CHECK_EQ(size, need);
 }
 
 static void do_peek(void)
@@ -273,7 +363,8 @@ static void do_peek(void)
 	for (i = 0; i < max && more(); i++) {
 		CHECK(i < n);
 		check_msg(&msgs[i], m.next);
-		m.held[m.next++ % HISTORY] = msgs[i];
+		m.held[m.next % HISTORY] = msgs[i];
+		give();
 	}
 	CHECK_EQ(n, i);
 	/* it looks on only while there is room for more */
@@ -291,11 +382,11 @@ static void do_release(void)
 		return;
 	}
 	entry = m.released + below(m.next - m.released);
-	if (m.entries[entry % HISTORY].flags)
+	if (!at(entry)->given)
 		return;
 	/* still what it was when it was peeked */
 	for (i = m.released; i <= entry; i++)
-		if (!m.entries[i % HISTORY].flags)
+		if (at(i)->given)
 			check_msg(&m.held[i % HISTORY], i);
 	CHECK_EQ(spindle_release(m.sp, entry), 0);
 	release_to(entry + 1);
@@ -308,18 +399,24 @@ static void do_release(void)
 static void do_recv(void)
 {
 	static unsigned char data[1 << 16];
-	uint32_t size = below(2) ? fake.c.max_msg : below(200);
+	uint32_t len = 0, size = below(2) ? fake.c.max_msg : below(200);
 	struct spindle_msg msg;
 	int want = -EAGAIN;
 
-	if (more())
-		want = m.released != m.next ? -EBUSY :
-		       m.entries[m.next % HISTORY].len > size ? -EMSGSIZE : 0;
+	if (more()) {
+		len = at(m.next)->kind == EVENT ? size_of_event(at(m.next)->number) :
+						  at(m.next)->len;
+		want = m.released != m.next ? -EBUSY : len > size ? -EMSGSIZE : 0;
+	}
 	CHECK_EQ(spindle_recv(m.sp, data, size, &msg), want);
+	if (want == -EMSGSIZE)
+		CHECK_EQ(msg.len, len);
 	if (!want) {
 		check_msg(&msg, m.next);
 		CHECK(msg.data == data);
-		m.next++;
+		if (at(m.next)->kind == EVENT)
+			check_event((void *)data, at(m.next)->number, msg.len);
+		give();
 		release_to(m.next);
 	}
 	check_told();
@@ -347,7 +444,7 @@ static void one_step(void)
 	uint64_t tail = fake.user->tx_tail, released = fake.user->rx_released;
 	bool sleeps = fake.status->flags, told;
 
-	switch (below(16)) {
+	switch (below(17)) {
 	case 0 ... 1:
 		do_claim();
 		break;
@@ -386,6 +483,13 @@ static void one_step(void)
 	case 15:
 		fake_set_wakeup(!below(4));
 		return;
+	case 16:
+		do_event();
+		if (!below(4)) {
+			m.wanted = !m.wanted;
+			CHECK_EQ(spindle_events(m.sp, m.wanted ? SPINDLE_WANT_VIEW : 0), 0);
+		}
+		break;
 	}
 	told = tail != fake.user->tx_tail || released != fake.user->rx_released;
 	/* a call may tell both of a message and of what follows it */
@@ -476,12 +580,29 @@ static void *sender(void *arg)
 	return NULL;
 }
 
+/* The next view; some programs look what is to be said of it, and some do not. */
+static void begin_view(struct traffic *t, const struct spindle_msg *msg, uint32_t view)
+{
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	size_t size = sizeof(u);
+
+	CHECK_SAME(msg->number, view);
+	if (view % 3)
+		return;
+	CHECK_EQ(spindle_event(t->sp, msg->number, &u.event, &size), 0);
+	check_event(&u.event, view, size);
+}
+
 static void *receiver(void *arg)
 {
 	uint64_t next[SPINDLE_MAX_MEMBERS] = { 0 };
 	struct spindle_msg msgs[MOST];
 	struct traffic *t = arg;
 	uint64_t rng = t->seed + 2;
+	uint32_t view = 0;
 	unsigned int i, n, lane;
 	int ret;
 
@@ -496,12 +617,18 @@ static void *receiver(void *arg)
 		}
 		CHECK_EQ(ret, 0);
 		for (i = 0; i < n; i++) {
-			lane = msgs[i].rank - 10;
+			if (msgs[i].flags & SPINDLE_MSG_EVENT) {
+				begin_view(t, &msgs[i], ++view);
+				continue;
+			}
+			lane = msgs[i].rank - fake_rank(0, view);
+			CHECK_SAME(lane < fake.c.lanes, true);
 			check_content(msgs[i].data, lane, next[lane]++, msgs[i].len);
 		}
 		CHECK_EQ(spindle_release(t->sp, msgs[n - 1].entry), 0);
 	}
 	CHECK_SAME(next[0], t->messages);
+	CHECK_SAME(view, fake.view);
 	return NULL;
 }
 
@@ -552,6 +679,8 @@ static void engine(struct traffic *t)
 		}
 		if (!(st_random(&rng) % 64) && fake_room(lane, 0))
 			fake_deliver_flags(lane, SPINDLE_DELIVERY_FIN);
+		if (!(st_random(&rng) % 64) && fake_room(lane, 0))
+			fake_deliver_view(1 + st_random(&rng) % 5, st_random(&rng) % 5);
 		over = __atomic_load_n(&fake.shutdowns, __ATOMIC_ACQUIRE) && !fake_take() &&
 		       fake.ntaken == t->messages && fake.ndelivered == t->messages;
 		if (!did && !over && fake.ndelivered == fake.ntaken)
@@ -581,6 +710,7 @@ static void traffic(int how)
 		pthread_t tx, rx;
 
 		t.sp = fake_member(&configs[i]);
+		CHECK_EQ(spindle_events(t.sp, SPINDLE_WANT_VIEW), 0);
 		CHECK_EQ(pthread_create(&tx, NULL, sender, &t), 0);
 		CHECK_EQ(pthread_create(&rx, NULL, receiver, &t), 0);
 		engine(&t);

@@ -7,7 +7,8 @@
  * CONTACT "-" creates the group, of MEMBERS members; else it is joined there.
  * Sends MESSAGES messages of SIZE bytes ("-": joins as a receiver), reads to
  * the end, and checks that each message is the next one of its sender, byte by
- * byte. Then says, in one line:
+ * byte, and that the event of the first view is before all of them. Then says, in
+ * one line:
  *
  *	rank R sent N received N bytes N kicks N waits N refused N order HASH
  *
@@ -27,6 +28,7 @@ struct member {
 	enum spindle_wait how;
 	bool receiver;
 	uint64_t messages, sent, received, bytes;
+	uint32_t views;
 	uint32_t size;
 	uint64_t next[SPINDLE_MAX_MEMBERS];
 	uint64_t hash;
@@ -152,6 +154,35 @@ static void take(struct member *m, const struct spindle_msg *msg)
 	m->bytes += msg->len;
 }
 
+/* A view begins. All members stay to the end, so there is but the first. */
+static void meet(struct member *m, const struct spindle_msg *msg)
+{
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	const struct spindle_event_member *e = u.event.member;
+	size_t size = sizeof(u);
+	uint32_t i;
+
+	if (msg->event != SPINDLE_EVENT_VIEW || msg->number != ++m->views || m->views > 1)
+		BROKEN("event %u, number %u, behind %u views", msg->event, msg->number, m->views);
+	if (m->received)
+		BROKEN("the first view behind %llu messages", (unsigned long long)m->received);
+	check(spindle_event(m->sp, msg->number, &u.event, &size), "spindle_event");
+	if (u.event.view != m->info.view || u.event.members != m->info.members || u.event.left)
+		BROKEN("view %llu of %u members, %u gone", (unsigned long long)u.event.view,
+		       u.event.members, u.event.left);
+	for (i = 0; i < u.event.members; i++) {
+		bool self = i == m->info.rank;
+
+		if (e[i].rank != i || !(e[i].flags & SPINDLE_EM_JOINED) ||
+		    !!(e[i].flags & SPINDLE_EM_SELF) != self)
+			BROKEN("member %u is of rank %u, with flags %#x", i, e[i].rank,
+			       e[i].flags);
+	}
+}
+
 /* Take what is there. */
 static int hear(struct member *m)
 {
@@ -164,6 +195,10 @@ static int hear(struct member *m)
 	if (ret)
 		return ret;
 	for (i = 0; i < n; i++) {
+		if (msgs[i].flags & SPINDLE_MSG_EVENT) {
+			meet(m, &msgs[i]);
+			continue;
+		}
 		if (m->received && msgs[i].seq <= last)
 			BROKEN("message %llu behind %llu", (unsigned long long)msgs[i].seq,
 			       (unsigned long long)last);
@@ -226,6 +261,7 @@ int main(int argc, char **argv)
 	st_measure(stderr);
 	alarm(st_bound_s(ST_PROGRAM));
 	check(spindle_open(&m.sp, argv[1]), argv[1]);
+	check(spindle_events(m.sp, SPINDLE_WANT_VIEW), "spindle_events");
 	enter(&m, argv[2], argv[3], strtoul(argv[4], NULL, 0));
 	check(spindle_ready(m.sp, PATIENCE), "spindle_ready");
 	check(spindle_info(m.sp, &m.info), "spindle_info");
@@ -234,6 +270,8 @@ int main(int argc, char **argv)
 	if (stats.sent != m.sent || stats.received != m.received ||
 	    stats.received_bytes != m.bytes || stats.copied_bytes)
 		die("the handle's counters are wrong");
+	if (!m.views)
+		BROKEN("no view has begun");
 	if (m.next[m.info.rank] != m.sent)
 		BROKEN("%llu own messages received of %llu",
 		       (unsigned long long)m.next[m.info.rank], (unsigned long long)m.sent);

@@ -404,10 +404,10 @@ TEST(messages_come_in_order_with_their_senders)
 	CHECK_EQ(spindle_peek(sp, msgs, 2, &n), 0);
 	CHECK_EQ(n, 2);
 	expect(&msgs[0], "first");
-	CHECK_EQ(msgs[0].rank, 11);
+	CHECK_EQ(msgs[0].rank, fake_rank(1, 0));
 	CHECK_EQ(msgs[0].seq, 5);
 	expect(&msgs[1], "own");
-	CHECK_EQ(msgs[1].rank, 10);
+	CHECK_EQ(msgs[1].rank, fake_rank(0, 0));
 	CHECK(msgs[1].seq > msgs[0].seq);
 	CHECK_EQ(fake.user->rx_seen, 2);
 	CHECK_EQ(fake.user->rx_released, 0);
@@ -489,7 +489,7 @@ TEST(copying)
 	deliver(1, "9");
 	CHECK_EQ(spindle_recv(sp, buf, 7, &msg), -EMSGSIZE);
 	CHECK_EQ(msg.len, 8);
-	CHECK_EQ(msg.rank, 11);
+	CHECK_EQ(msg.rank, fake_rank(1, 0));
 	CHECK(!msg.data);
 	CHECK_EQ(spindle_recv(sp, buf, 7, NULL), -EMSGSIZE);
 	CHECK(!buf[0]);
@@ -508,7 +508,333 @@ TEST(copying)
 	CHECK_EQ(stats(sp).received, 3);
 }
 
+/* Views */
+
+static void expect_view(const struct spindle_msg *msg, uint32_t number)
+{
+	CHECK_SAME(msg->flags, SPINDLE_MSG_EVENT);
+	CHECK_SAME(msg->event, SPINDLE_EVENT_VIEW);
+	CHECK_SAME(msg->number, number);
+	CHECK_SAME(msg->rank, ~0U);
+	CHECK_SAME(msg->__resv, 0);
+}
+
+static void check_event(const struct spindle_event *event, uint32_t number, size_t size)
+{
+	const struct fake_view *view = &fake.views[number];
+	struct spindle_event_member want;
+	unsigned int i;
+
+	CHECK_EQ(event->type, SPINDLE_EVENT_VIEW);
+	CHECK_EQ(event->number, number);
+	CHECK_EQ(event->view, number);
+	CHECK_EQ(event->members, view->members);
+	CHECK_EQ(event->left, view->left);
+	CHECK_EQ(size, sizeof(*event) + (view->members + view->left) * sizeof(want));
+	for (i = 0; i < view->members + view->left; i++) {
+		want = fake_member_of(number, i);
+		CHECK(!memcmp(&event->member[i], &want, sizeof(want)));
+	}
+}
+
+TEST(ranks_are_those_of_the_view)
+{
+	struct fake_config c = { .lanes = 4 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msgs[4];
+	unsigned int n;
+
+	deliver(3, "before");
+	fake_deliver_view(3, 1);
+	deliver(3, "behind");
+	deliver(1, "other");
+	/* nobody asked for the event */
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 3);
+	expect(&msgs[0], "before");
+	CHECK_EQ(msgs[0].rank, fake_rank(3, 0));
+	CHECK_EQ(msgs[0].flags | msgs[0].event | msgs[0].number | msgs[0].__resv, 0);
+	expect(&msgs[1], "behind");
+	CHECK_EQ(msgs[1].rank, fake_rank(3, 1));
+	CHECK_EQ(msgs[2].rank, fake_rank(1, 1));
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 2);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
+	CHECK_EQ(fake_collect(), 4);
+}
+
+TEST(the_largest_rank_and_lane)
+{
+	struct fake_config c = { .lanes = SPINDLE_MAX_MEMBERS };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msg;
+	unsigned int n;
+
+	deliver(63, "x");
+	fake.deliveries[0].lane = 63 | 63 << SPINDLE_DELIVERY_RANK_SHIFT;
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+	expect(&msg, "x");
+	CHECK_EQ(msg.rank, 63);
+}
+
+TEST(wanted_events_are_in_their_place)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[6];
+	unsigned int n;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	fake_deliver_view(2, 0);
+	deliver(1, "a");
+	fake_deliver_view(1, 1);
+	deliver(1, "b");
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), 0);
+	CHECK_EQ(spindle_peek(sp, msgs, 6, &n), 0);
+	CHECK_EQ(n, 4);
+	expect_view(&msgs[0], 1);
+	CHECK(!msgs[0].data);
+	CHECK_EQ(msgs[0].len, 0);
+	CHECK_EQ(msgs[0].entry, 0);
+	expect(&msgs[1], "a");
+	expect_view(&msgs[2], 2);
+	CHECK(msgs[2].seq > msgs[1].seq);
+	expect(&msgs[3], "b");
+	CHECK_EQ(fake.user->rx_released, 0);
+	/* they are held and released as messages are, but are none */
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 2);
+	CHECK_EQ(spindle_release(sp, msgs[3].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 4);
+	CHECK_EQ(stats(sp).received, 2);
+	CHECK_EQ(stats(sp).received_bytes, 2);
+	CHECK_EQ(fake_collect(), 4);
+}
+
+TEST(an_event_alone_ends_waiting_when_it_is_wanted)
+{
+	struct spindle *sp = fake_member(&small);
+
+	fake_deliver_view(2, 0);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), -ETIMEDOUT);
+	CHECK_EQ(fake.user->rx_seen, 1);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	fake_deliver_view(1, 1);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), 0);
+	CHECK_EQ(fake.user->rx_seen, 1);
+	CHECK_EQ(peek(sp), 0);
+}
+
+TEST(what_an_event_says)
+{
+	struct spindle *sp = fake_member(&small);
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	struct spindle_msg msgs[3];
+	const size_t need = sizeof(u.event) + 3 * sizeof(u.event.member[0]);
+	unsigned int n;
+	size_t size;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	fake_deliver_view(2, 1);
+	fake_deliver_view(SPINDLE_MAX_MEMBERS, SPINDLE_MAX_MEMBERS);
+	CHECK_EQ(spindle_peek(sp, msgs, 3, &n), 0);
+	CHECK_EQ(n, 2);
+	size = sizeof(u);
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), 0);
+	check_event(&u.event, 1, size);
+	CHECK_EQ(u.event.seq, msgs[0].seq);
+	CHECK_EQ(u.event.member[2].reason, SPINDLE_REASON_LEFT);
+	/* as often as one likes, with just the room that it needs */
+	CHECK_EQ(size, need);
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), 0);
+	check_event(&u.event, 1, size);
+	size = need - 1;
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), -ERANGE);
+	CHECK_EQ(size, need);
+	size = sizeof(u.event);
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), -ERANGE);
+	CHECK_EQ(size, need);
+	size = sizeof(u.event) - 1;
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), -EINVAL);
+	/* the largest that there can be */
+	size = SIZE_MAX;
+	CHECK_EQ(spindle_event(sp, 2, &u.event, &size), 0);
+	CHECK_EQ(size, SPINDLE_EVENT_SIZE);
+	check_event(&u.event, 2, size);
+	size = sizeof(u);
+	CHECK_EQ(spindle_event(sp, 3, &u.event, &size), -ENOENT);
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(spindle_event(sp, 1, &u.event, &size), -ENOENT);
+	CHECK_EQ(size, sizeof(u));
+	CHECK_EQ(spindle_event(sp, 2, &u.event, &size), 0);
+	check_event(&u.event, 2, size);
+}
+
+TEST(a_copied_event)
+{
+	struct spindle *sp = fake_member(&small);
+	union {
+		struct spindle_event event;
+		unsigned char room[SPINDLE_EVENT_SIZE];
+	} u;
+	const size_t need = sizeof(u.event) + 5 * sizeof(u.event.member[0]);
+	struct spindle_msg msg;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	fake_deliver_view(4, 1);
+	deliver(1, "x");
+	CHECK_EQ(spindle_recv(sp, NULL, 0, &msg), -EMSGSIZE);
+	expect_view(&msg, 1);
+	CHECK_EQ(msg.len, need);
+	CHECK(!msg.data);
+	CHECK_EQ(spindle_recv(sp, u.room, need - 1, NULL), -EMSGSIZE);
+	CHECK_EQ(fake.user->rx_released, 0);
+	CHECK_EQ(spindle_recv(sp, u.room, need, &msg), 0);
+	expect_view(&msg, 1);
+	CHECK(msg.data == u.room);
+	check_event(&u.event, 1, msg.len);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_recv(sp, u.room, sizeof(u), &msg), 0);
+	expect(&msg, "x");
+	CHECK_EQ(msg.flags, 0);
+	CHECK_EQ(stats(sp).received, 1);
+	CHECK_EQ(stats(sp).copied_bytes, 1);
+	/* held ones stand in the way as held messages do */
+	fake_deliver_view(4, 0);
+	deliver(1, "y");
+	CHECK_EQ(peek(sp), 0);
+	CHECK_EQ(spindle_recv(sp, u.room, sizeof(u), &msg), -EBUSY);
+	CHECK_EQ(spindle_release(sp, 2), 0);
+	CHECK_EQ(spindle_recv(sp, u.room, sizeof(u), NULL), 0);
+}
+
+TEST(what_is_wanted_may_change)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[4];
+	struct spindle_event *event;
+	unsigned int n;
+	size_t size = SPINDLE_EVENT_SIZE;
+
+	event = malloc(size);
+	CHECK(event);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	deliver(1, "a");
+	fake_deliver_view(2, 0);
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 2);
+	/* what was given out is held until it is released itself */
+	CHECK_EQ(spindle_events(sp, 0), 0);
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 1);
+	CHECK_EQ(spindle_event(sp, 1, event, &size), 0);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 2);
+	/* and what was passed over goes with what is before it */
+	deliver(1, "b");
+	fake_deliver_view(2, 0);
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 1);
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 4);
+	free(event);
+}
+
+TEST(a_place_says_nothing_of_what_stood_there_before)
+{
+	struct fake_config c = { .deliveries = 16 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msgs[2];
+	unsigned int i, n;
+
+	/* each place has had an event that was given out, then one that was not */
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	for (i = 0; i < 16; i++) {
+		fake_deliver_view(2, 0);
+		CHECK_EQ(spindle_peek(sp, msgs, 1, &n), 0);
+		CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+		fake_collect();
+	}
+	CHECK_EQ(spindle_events(sp, 0), 0);
+	for (i = 0; i < 16; i += 2) {
+		deliver(1, "x");
+		fake_deliver_view(2, 0);
+		CHECK_EQ(spindle_peek(sp, msgs, 2, &n), 0);
+		CHECK_EQ(n, 1);
+		CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+		CHECK_EQ(fake_collect(), 2);
+	}
+}
+
+TEST(events_of_a_kind_that_is_not_known)
+{
+	struct spindle *sp = fake_member(&small);
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), 0);
+	fake_deliver_flags(0, SPINDLE_DELIVERY_EVENT);
+	fake_deliver_flags(SPINDLE_EVENT_VIEW + 1, SPINDLE_DELIVERY_EVENT);
+	fake_deliver_flags(32 + SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT);
+	fake_deliver_flags(SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT | 1U << 9);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(fake.user->rx_released, 4);
+}
+
 /* The end */
+
+TEST(who_has_left_reads_to_the_end_and_sends_nothing)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msgs[4];
+	struct iovec iov;
+	unsigned int n;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_VIEW), 0);
+	CHECK_EQ(spindle_send(sp, "last", 4), 0);
+	CHECK_EQ(claim(sp, &iov, 1, 1), 0);
+	CHECK_EQ(spindle_leave(sp), 0);
+	take(1);
+	/* the claim is given up */
+	CHECK_EQ(spindle_commit(sp, 1, NULL), -EPIPE);
+	CHECK_EQ(claim(sp, &iov, 1, 1), -EPIPE);
+	CHECK_EQ(spindle_send(sp, "x", 1), -EPIPE);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_BLOCK, -1), 0);
+	CHECK_EQ(fake_take(), 0);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	deliver(1, "still");
+	CHECK(fake_deliver_own());
+	/* of the view that is without it the member has no event */
+	fake_set_state(SPINDLE_STATE_CLOSED, 0);
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 2);
+	expect(&msgs[0], "still");
+	expect(&msgs[1], "last");
+	CHECK_EQ(peek(sp), -ENODATA);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(spindle_recv(sp, NULL, 0, NULL), -ENODATA);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, -1), 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), -EPIPE);
+	CHECK_EQ(spindle_leave(sp), 0);
+	CHECK_EQ(spindle_close(sp), 0);
+}
+
+TEST(a_claim_stays_when_leaving_fails)
+{
+	struct spindle *sp = fake_member(&small);
+	struct iovec iov;
+
+	CHECK_EQ(claim(sp, &iov, 1, 1), 0);
+	fake.leave_errno = ENOTCONN;
+	CHECK_EQ(spindle_leave(sp), -ENOTCONN);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), 0);
+	take(1);
+}
 
 TEST(the_end_comes_behind_the_last_message)
 {
@@ -576,16 +902,16 @@ TEST(a_group_that_failed_can_be_read_to_its_last)
 
 	CHECK_EQ(claim(sp, &iov, 1, 1), 0);
 	deliver(1, "last");
-	fake_set_state(SPINDLE_STATE_FAILED, ECONNRESET);
-	CHECK_EQ(spindle_commit(sp, 1, NULL), -ECONNRESET);
+	fake_set_state(SPINDLE_STATE_FAILED, ECONNABORTED);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), -ECONNABORTED);
 	CHECK_EQ(fake_take(), 0);
 	CHECK_EQ(spindle_abort(sp), 0);
-	CHECK_EQ(spindle_send(sp, "x", 1), -ECONNRESET);
+	CHECK_EQ(spindle_send(sp, "x", 1), -ECONNABORTED);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, -1), 0);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_BLOCK, -1), 0);
 	expect_one(sp, "last");
-	CHECK_EQ(peek(sp), -ECONNRESET);
-	CHECK_EQ(spindle_recv(sp, NULL, 0, NULL), -ECONNRESET);
+	CHECK_EQ(peek(sp), -ECONNABORTED);
+	CHECK_EQ(spindle_recv(sp, NULL, 0, NULL), -ECONNABORTED);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_SPIN, -1), 0);
 	CHECK_EQ(spindle_release(sp, 0), 0);
 	CHECK_EQ(spindle_close(sp), 0);
@@ -745,7 +1071,7 @@ TEST(waiting_ends_with_a_message)
 static void *fail_soon(void *arg)
 {
 	wait_for_waiter(*(enum spindle_wait *)arg);
-	fake_set_state(SPINDLE_STATE_FAILED, EHOSTDOWN);
+	fake_set_state(SPINDLE_STATE_FAILED, ENETDOWN);
 	return NULL;
 }
 
@@ -765,7 +1091,7 @@ static void fails_while_waiting(unsigned int events)
 		CHECK_EQ(pthread_create(&thread, NULL, fail_soon, &how), 0);
 		CHECK_EQ(spindle_wait(sp, events, how, -1), 0);
 		CHECK_EQ(events & SPINDLE_READABLE ? peek(sp) : spindle_send(sp, "x", 1),
-			 -EHOSTDOWN);
+			 -ENETDOWN);
 		CHECK_EQ(pthread_join(thread, NULL), 0);
 	}
 }

@@ -81,11 +81,11 @@ def declared():
 
 def test_what_is_exported_is_what_is_declared(installed):
     names = declared()
-    assert len(names) == 18
+    assert len(names) == 21
     of_map = re.findall(r'^\t(spindle_\w+);', text_of(PROJECT, 'userlib', 'libspindle.map'), re.M)
     assert of_map == names
-    assert sorted(exported(installed)) == sorted(['LIBSPINDLE_0.1', *(
-        f'{name}@@LIBSPINDLE_0.1' for name in names)])
+    assert sorted(exported(installed)) == sorted(['LIBSPINDLE_0.2', *(
+        f'{name}@@LIBSPINDLE_0.2' for name in names)])
 
 
 def test_the_static_library_takes_no_other_names(installed):
@@ -97,7 +97,7 @@ def test_the_static_library_takes_no_other_names(installed):
 
 def test_soname_and_what_it_needs(installed):
     said = run('readelf', '-d', f'{installed}/opt/spindle/lib64/libspindle.so')
-    assert 'Library soname: [libspindle.so.0]' in said
+    assert 'Library soname: [libspindle.so.0.2]' in said
     assert re.findall(r'Shared library: \[(.*?)\]', said) == ['libc.so.6']
 
 
@@ -149,7 +149,7 @@ def cflags(installed, *args):
 
 
 def test_pkg_config(installed):
-    assert cflags(installed, '--modversion') == ['0.1']
+    assert cflags(installed, '--modversion') == ['0.2.0']
     flags = cflags(installed, '--cflags', '--libs')
     assert f'-I{installed}/opt/spindle/include' in flags
     assert f'-L{installed}/opt/spindle/lib64' in flags
