@@ -42,7 +42,7 @@ PROGRAMS = {
     'socket_test': 'polled', 'rings_test': 'completion', 'detach_test': 'completion',
     'slow_test': 'polled', 'sysfs_test': 'polled', 'group_test': 'polled',
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'polled',
-    'memory_test': 'polled',
+    'memory_test': 'polled', 'events_test': 'completion', 'views_test': 'polled',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
@@ -225,7 +225,7 @@ def test_program(shared, name, request):
 # Several guests
 
 def pytest_generate_tests(metafunc):
-    for fixture, own in (('trio', 'polled'), ('fresh', 'completion')):
+    for fixture, own in (('trio', 'polled'), ('fresh', 'completion'), ('five', 'polled')):
         if fixture in metafunc.fixturenames:
             found = variants(metafunc.function.__name__, own)
             metafunc.parametrize(fixture, found, indirect=True, ids='-'.join)
@@ -247,6 +247,36 @@ def fresh(request):
     with Cluster(kernel=kernel, nodes=3, module=True, timeout=20000, leaks=False,
                  **fabric(doorbell, PROMPT)) as cluster:
         yield cluster
+
+
+class Five:
+    """Five guests for tests that mend what they cut; those that are killed are booted again."""
+
+    def __init__(self, kernel, doorbell):
+        self.options = {'kernel': kernel, **fabric(doorbell, PROMPT)}
+        self.cluster = None
+
+    def up(self):
+        if self.cluster and any(guest.dead for guest in self.cluster.guests):
+            self.down()
+        if not self.cluster:
+            cluster = Cluster(nodes=5, module=True, timeout=20000, leaks=False, **self.options)
+            cluster.open()
+            self.cluster = cluster
+        return self.cluster
+
+    def down(self):
+        cluster, self.cluster = self.cluster, None
+        if cluster:
+            with contextlib.closing(cluster):
+                cluster.finish()
+
+
+@pytest.fixture(scope='module')
+def five(request):
+    guests = Five(*request.param)
+    yield guests
+    guests.down()
 
 
 class Broken(AssertionError):
@@ -289,23 +319,89 @@ class Job:
         for p in self.members.values():
             p.wait_output('sending')
 
-    def wait_active(self):
-        for p in self.members.values():
-            p.wait_output('active')
+    def rank(self, i):
+        """The rank in the first view of a member that talks, or has."""
+        return int(re.search(r'^active (\d+)\n', self.members[i].stdout, re.M)[1])
 
-    def done(self):
-        """All have ended in order and received the same."""
-        lines = {}
+    def views(self, i):
+        """The views after the first that the member was told of: (number, members, who is gone).
+
+        Those that are gone by then are {rank in the first view: reason}.
+        """
+        found = re.findall(r'^view (\d+) (\d+)((?: \d+:\w+)*)\n', self.members[i].stdout, re.M)
+        return [(int(number), int(members),
+                 {int(rank): why for rank, _, why in (g.partition(':') for g in gone.split())})
+                for number, members, gone in found]
+
+    def goes_on(self, gone, flows=True):
+        """All others have a view without those that are gone, and messages then; how long it took.
+
+        Who is gone, and why: {member: 'left', 'exited' or 'lost'}.
+        """
+        start = time.monotonic()
+        reasons = {self.rank(i): why for i, why in gone.items()}
+
+        def there(i):
+            views = self.views(i)
+            if not views or len(views[-1][2]) < len(reasons):
+                return False
+            number, members, said = views[-1]
+            assert said == reasons, f'member {i}: gone by rank are {said}, not {reasons}'
+            assert members == len(self.members) - len(gone), f'member {i}: {views}'
+            return not flows or f'\nflows {number}\n' in self.members[i].stdout
+
         for i, p in self.members.items():
+            if i not in gone:
+                what = f'go on without {gone}'
+                assert p.wait_for(lambda i=i: there(i), what=what), \
+                    f'member {i} ended: status {p.status}\n{p.stdout}{p.stderr}'
+        return time.monotonic() - start
+
+    def undisturbed(self):
+        """Nobody has gone, so far as all that run have read."""
+        for i, p in self.members.items():
+            assert p.running, f'member {i} ended: status {p.status}\n{p.stdout}{p.stderr}'
+            assert not self.views(i), f'member {i}: views {self.views(i)}'
+
+    def end(self, gone=()):
+        """All but those that are gone send their last, and so the stream ends: see done()."""
+        for i, p in self.members.items():
+            if i not in gone:
+                p.signal(signal.SIGTERM)
+        return self.done(gone)
+
+    def done(self, gone=()):
+        """All but those that are gone have ended in order and received the same.
+
+        Those that are gone have received how it begins. Who stayed, or has left in order, has
+        nothing sent in vain.
+        """
+        lines, ranks, counts = {}, {}, {}
+        left = [i for i in gone if gone[i] == 'left']
+        for i in [i for i in self.members if i not in gone or i in left]:
+            p = self.members[i]
             status = p.wait(120)
             assert status == 0, f'member {i}: status {status}\n{p.stdout}{p.stderr}'
             lines[i] = re.search(r'^done (\d+) (\d+) (\w+)$', p.stdout, re.M).groups()
-        total = sum(int(sent) for _, sent, _ in lines.values())
-        for i, (received, _, hash_) in lines.items():
-            if int(received) != total:
-                raise Broken(f'member {i} received {received} of {total}')
-            if hash_ != lines[0][2]:
+            ranks[i], *pairs = re.search(r'^from (.*)$', p.stdout, re.M)[1].split()
+            counts[i] = dict(pair.split(':') for pair in pairs)
+        whole = [i for i in lines if i not in left]
+        first = whole[0]
+        total = sum(map(int, counts[first].values()))
+        if gone:
+            for i, count in self.prefixes([*whole, *gone]).items():
+                if count > total:
+                    raise Broken(f'member {i} received {count}, member {first} {total}')
+        for i in whole:
+            received, _, hash_ = lines[i]
+            if int(received) != total or counts[i] != counts[first]:
+                raise Broken(f'member {i} received {received}: {counts[i]}, '
+                             f'member {first} {total}: {counts[first]}')
+            if hash_ != lines[first][2]:
                 raise Broken(f'member {i} has another order')
+        for i, (_, sent, _) in lines.items():
+            if sent != counts[first].get(ranks[i], '0'):
+                raise Broken(f'member {i}, rank {ranks[i]}, sent {sent}: there are {counts[first]}')
         return total
 
     def failed(self, i, *errors):
@@ -319,18 +415,19 @@ class Job:
         return time.monotonic() - start
 
     def prefixes(self, members):
-        """What the members received is the same as far as the shorter got."""
+        """What the members received is the same as far as the shorter got; how far each got."""
         hashes = {}
         for i in members:
             with open(self.order_file(i), 'rb') as f:
                 data = f.read()
-            hashes[i] = [h for h, in struct.iter_unpack('<Q', data[:len(data) // 8 * 8])]
+            words = (h for h, in struct.iter_unpack('<Q', data[:len(data) // 8 * 8]))
+            # a page that never left a guest that was killed reads as zeros
+            hashes[i] = list(itertools.takewhile(bool, words))
         first = members[0]
         for i in members[1:]:
-            n = min(len(hashes[i]), len(hashes[first]))
-            # a rolling hash: equal at the last place, equal before it
-            if n and hashes[i][n - 1] != hashes[first][n - 1]:
-                raise Broken(f'members {first} and {i} differ within the first {n} messages')
+            for n, (a, b) in enumerate(zip(hashes[i], hashes[first])):
+                if a != b:
+                    raise Broken(f'members {first} and {i} differ at message {n}')
         return {i: len(h) for i, h in hashes.items()}
 
 
@@ -405,30 +502,60 @@ def test_same_name_again_and_again(trio):
 
 @pytest.mark.parametrize('victim', [0, 1, 2])
 def test_killed_program(trio, victim):
-    job = Job(trio, messages=FOREVER, max=1000)
+    """Its node says so at once: all times after which something is given up are ten minutes."""
+    job = Job(trio, messages=FOREVER, max=1000, linger=600)
     job.wait_talking()
     job.members[victim].signal(signal.SIGKILL)
-    others = [i for i in range(3) if i != victim]
-    for i in others:
-        job.failed(i, 'ECONNRESET')
-    job.prefixes(others)
+    gone = {victim: 'exited'}
+    print(f'went on after {job.goes_on(gone):.2f} s')
+    job.end(gone)
 
 
 def test_killed_quiet_program(trio):
-    job = Job(trio, messages=50, max=1000, hold=True)
+    job = Job(trio, messages=50, max=1000, hold=True, linger=600)
     job.wait_talking()
     job.members[1].signal(signal.SIGKILL)
-    for i in (0, 2):
-        job.failed(i, 'ECONNRESET')
+    job.goes_on({1: 'exited'}, flows=False)
+    job.end({1: 'exited'})
+
+
+def wait_name_free(job):
+    """Nothing of the group is left on any node."""
+    for node in job.nodes:
+        where = f'/sys/kernel/spindle/{job.c.env(node)["SPINDLE_ADDR"]}/{job.name}'
+        job.c.run(node, ['sh', '-c', f'while [ -e {where} ]; do sleep 0.1; done'], check=True)
 
 
 def test_killed_program_and_the_same_name(trio):
     job = Job(trio, name='reborn', messages=FOREVER, max=300)
     job.wait_talking()
     job.members[1].signal(signal.SIGKILL)
-    for i in (0, 2):
-        job.failed(i, 'ECONNRESET')
+    job.goes_on({1: 'exited'})
+    job.end({1: 'exited'})
+    wait_name_free(job)
+    job = Job(trio, name='reborn', messages=FOREVER, max=300)
+    job.wait_talking()
+    # with nobody left there is no group, and no next view that could be waited for
+    for p in job.members.values():
+        p.signal(signal.SIGKILL)
+    for p in job.members.values():
+        p.wait()
+    job.prefixes([0, 1, 2])
+    wait_name_free(job)
     Job(trio, name='reborn', messages=200, max=300).done()
+
+
+def test_all_but_one_go_one_after_another(trio):
+    """Leader after leader; nodes go with their last member, until one is left with its own."""
+    job = Job(trio, nodes=(0, 1, 2, 0, 1, 2), messages=FOREVER, max=1000, linger=600)
+    job.wait_talking()
+    gone = {}
+    for i in range(5):
+        leaves = i % 2 == 0
+        job.members[i].signal(signal.SIGUSR1 if leaves else signal.SIGKILL)
+        gone[i] = 'left' if leaves else 'exited'
+        print(f'without {list(gone)} after {job.goes_on(gone):.2f} s')
+    job.end(gone)
 
 
 @contextlib.contextmanager
@@ -643,13 +770,11 @@ def test_killed_guest(fresh, victim):
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
     fresh.kill(victim)
-    others = [i for i in range(3) if i != victim]
-    for i in others:
-        took = job.failed(i, 'EHOSTDOWN')
-        print(f'node {i} knew after {took:.2f} s')
-    job.prefixes(others)
-    # the two that are left go on with a new group
-    Job(fresh, nodes=others, messages=200, max=500).done()
+    gone = {victim: 'lost'}
+    print(f'went on after {job.goes_on(gone):.2f} s')
+    job.end(gone)
+    # the two that are left can have a new group
+    Job(fresh, nodes=[i for i in range(3) if i != victim], messages=200, max=500).done()
 
 
 def test_killed_guest_of_a_quiet_group(fresh):
@@ -657,54 +782,76 @@ def test_killed_guest_of_a_quiet_group(fresh):
     job = Job(fresh, messages=50, max=1000, hold=True)
     job.wait_talking()
     fresh.kill(2)
-    for i in (0, 1):
-        job.failed(i, 'EHOSTDOWN')
+    job.goes_on({2: 'lost'}, flows=False)
+    job.end({2: 'lost'})
+
+
+def test_killed_guest_of_two(fresh):
+    """One is half of two: it goes on if it has rank 0, and is no majority if it has not."""
+    below = Job(fresh, nodes=(0, 1), messages=FOREVER, max=1000)
+    above = Job(fresh, nodes=(1, 2), messages=FOREVER, max=1000)
+    below.wait_talking()
+    above.wait_talking()
+    assert below.rank(0) == above.rank(0) == 0
+    fresh.kill(1)
+    below.goes_on({1: 'lost'})
+    above.failed(1, 'ENETDOWN')
+    above.prefixes([0, 1])
+    below.end({1: 'lost'})
 
 
 def test_cut_off_guest(fresh):
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
     fresh.link(2, cut=True)
-    for i in range(3):
-        job.failed(i, 'EHOSTDOWN')
-    job.prefixes([0, 1, 2])
+    job.goes_on({2: 'lost'})
+    job.failed(2, 'ENETDOWN')
     fresh.link(2, heal=True)
+    # those two never notice that it is back
     Job(fresh, messages=200, max=500).done()
+    job.end({2: 'lost'})
 
 
 def test_cut_wire_between_two(fresh):
-    """The third sees both, and yet the group fails for all."""
+    """The third sees both, and stays with the one of the lower rank."""
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
+    lost = max((1, 2), key=job.rank)
     fresh.link(1, 2, cut=True)
-    job.failed(0, 'EHOSTDOWN', 'ECONNRESET')
-    for i in (1, 2):
-        job.failed(i, 'EHOSTDOWN', 'ECONNRESET')
-    job.prefixes([0, 1, 2])
+    job.goes_on({lost: 'lost'})
+    job.failed(lost, 'ECONNABORTED', 'ENETDOWN')
+    job.end({lost: 'lost'})
 
 
 def test_short_cut_heals(fresh):
-    """A wire that is back soon costs time, not the group."""
-    job = Job(fresh, messages=3000, max=1000)
+    """A wire that is back soon costs time, not the view."""
+    job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
+    wires, before = [(0, 1), (1, 0)], fresh.stats()
     fresh.link(0, 1, cut=True)
+    end = time.monotonic() + 30 * fresh.patience
+    # until both sides have lost something, and what they had sent again
+    while any((now := fresh.stats())[w]['dropped'] - before[w]['dropped'] < 3 for w in wires):
+        assert time.monotonic() < end, now
+        time.sleep(0.01)
     fresh.link(0, 1, heal=True)
-    job.done()
+    job.end()
+    assert not any(job.views(i) for i in job.members)
 
 
 def test_stopped_guest(fresh):
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
     fresh.pause(2)
-    for i in (0, 1):
-        job.failed(i, 'EHOSTDOWN')
+    job.goes_on({2: 'lost'})
     fresh.resume(2)
     # it finds out, whatever it believed
-    job.failed(2, 'EHOSTDOWN', 'ECONNRESET')
+    job.failed(2, 'ECONNABORTED', 'ENETDOWN')
+    job.end({2: 'lost'})
 
 
 def test_stopped_guest_is_named(fresh):
-    """Until the group fails, the others say whom they wait for."""
+    """Until it counts as lost, the others say whom they wait for."""
     job = Job(fresh, messages=FOREVER, max=1000, window=8192)
     job.wait_talking()
     where = f'/sys/kernel/spindle/{fresh.env(0)["SPINDLE_ADDR"]}/{job.name}/slow'
@@ -714,13 +861,15 @@ def test_stopped_guest_is_named(fresh):
     line = rf'^node \d {addr} stage (receive|consume) lag \d+ messages$'
     said = ''
     while not re.search(line, said, re.M):
-        # the group is there until the node counts as lost
+        assert not job.views(0), said
         said = fresh.run(0, ['cat', where], check=True).stdout
-    for i in (0, 1):
-        job.failed(i, 'EHOSTDOWN')
+    job.goes_on({2: 'lost'})
+    assert not re.search(line, fresh.run(0, ['cat', where], check=True).stdout, re.M)
     # the kernel's log has it, too
     assert re.search(rf'node \d \({addr}\) is slow: stage (receive|consume)', fresh.log(0))
     fresh.resume(2)
+    job.failed(2, 'ECONNABORTED', 'ENETDOWN')
+    job.end({2: 'lost'})
 
 
 def test_node_behind_a_slow_wire_is_named(fresh):
@@ -746,17 +895,56 @@ def test_unload_while_others_talk(fresh):
     pair.wait_talking()
     assert fresh.run(2, 'rmmod spindle').status != 0
     whole.members[2].signal(signal.SIGKILL)
-    for i in (0, 1):
-        whole.failed(i, 'ECONNRESET')
+    whole.goes_on({2: 'exited'})
     end = time.monotonic() + 30 * fresh.patience
     while fresh.run(2, 'rmmod spindle').status:
         assert time.monotonic() < end, 'the module does not leave'
-    # those two never noticed
-    assert all(p.running for p in pair.members.values())
+    pair.undisturbed()
     fresh.run(2, ['insmod', fresh.module], check=True)
     Job(fresh, messages=200, max=500).done()
-    for p in pair.members.values():
-        p.signal(signal.SIGKILL)
+    # the module's end was nothing to those that go on without that node
+    whole.end({2: 'exited'})
+    pair.undisturbed()
+    pair.end()
+
+
+def test_half_of_four_guests_goes_on(five):
+    """Those with rank 0; what the others have delivered is how these begin."""
+    c = five.up()
+    job = Job(c, nodes=range(4), messages=FOREVER, max=1000)
+    job.wait_talking()
+    assert job.rank(0) == 0
+    gone = {2: 'lost', 3: 'lost'}
+    for a, b in itertools.product((0, 1), (2, 3)):
+        c.link(a, b, cut=True)
+    job.goes_on(gone)
+    for i in gone:
+        job.failed(i, 'ENETDOWN')
+    for a, b in itertools.product((0, 1), (2, 3)):
+        c.link(a, b, heal=True)
+    # those two never notice that the others are back
+    Job(c, nodes=range(5), messages=100, max=500).done()
+    job.end(gone)
+
+
+def test_two_of_five_guests_killed_at_once(five):
+    """One of them led."""
+    c = five.up()
+    job = Job(c, nodes=range(5), messages=FOREVER, max=1000)
+    job.wait_talking()
+    assert job.rank(0) == 0
+    gone = {0: 'lost', 3: 'lost'}
+    for i in gone:
+        c.kill(i)
+    print(f'went on after {job.goes_on(gone):.2f} s')
+    job.end(gone)
+
+
+def read_files(c, node, top, files):
+    """What stands in some files of one directory."""
+    done = c.run(node, f'cd {top} && for f in {files}; do echo "== $f"; cat $f; done; '
+                 'echo "== end"', check=True)
+    return dict(re.findall(r'== (\S+)\n(.*?)(?=\n==)', done.stdout, re.S))
 
 
 def test_sysfs_across_guests(trio):
@@ -766,17 +954,22 @@ def test_sysfs_across_guests(trio):
     for i in range(3):
         top = f'/sys/kernel/spindle/{addrs[i]}/{job.name}'
         files = 'state error members senders window depth addresses counters/rdma_writes'
-        done = trio.run(i, f'cd {top} && for f in {files}; do echo "== $f"; cat $f; done; '
-                        'echo "== end"', check=True)
-        seen = dict(re.findall(r'== (\S+)\n(.*?)(?=\n==)', done.stdout, re.S))
+        seen = read_files(trio, i, top, files)
         writes = int(seen.pop('counters/rdma_writes'))
         assert set(seen.pop('addresses').split()) == set(addrs)
         assert seen == {'state': 'active', 'error': '0', 'members': '3', 'senders': '3',
                         'window': '65536', 'depth': '64'}
         assert writes > 0
-    for p in job.members.values():
-        p.signal(signal.SIGKILL)
-        p.wait(30)
+    job.members[2].signal(signal.SIGKILL)
+    job.goes_on({2: 'exited'})
+    for i in range(2):
+        top = f'/sys/kernel/spindle/{addrs[i]}/{job.name}'
+        files = 'state view members addresses counters/view_changes counters/suspicions'
+        seen = read_files(trio, i, top, files)
+        assert set(seen.pop('addresses').split()) == set(addrs[:2])
+        assert seen == {'state': 'active', 'view': '2', 'members': '2',
+                        'counters/view_changes': '1', 'counters/suspicions': '0'}
+    job.end({2: 'exited'})
 
 
 def test_example_of_the_readme(trio):

@@ -349,21 +349,51 @@ TEST(peek_trunc_and_size)
 /* With messages in the queue and in the ring: all that was delivered is read. */
 TEST(failed_group_is_read_to_its_end)
 {
-	struct st_config c = { .members = 2, .window = 8192, .max_msg = 1024 };
+	struct st_config c = { .members = 4, .nodes = 2, .window = 8192, .max_msg = 1024 };
+	struct st_group g = { 0 };
+	unsigned int n, k;
+
+	st_open(&g, &c);
+	quota(g.fd[3], 16384);
+	CHECK_OK(detach(g.fd[3], 1));
+	/* member 1 has read them all, on the same node */
+	n = say_until_blocked(&g, 1000, 3);
+	st_fail_second(&g, g.fd[3]);
+	for (k = 0; k < n; k++)
+		hear(g.fd[3], k, 1000);
+	CHECK_ERR(recv(g.fd[3], &m, 1, 0), ENETDOWN);
+	CHECK_EQ(charged(g.fd[3]), 0);
+}
+
+/* The same when the sender has gone, whose ring they are in. */
+static void sender_is_read_to_its_end(unsigned int nodes)
+{
+	struct st_config c = { .members = 2, .nodes = nodes, .window = 8192, .max_msg = 1024 };
 	struct st_group g = { 0 };
 	unsigned int n, k;
 
 	st_open(&g, &c);
 	quota(g.fd[1], 16384);
 	CHECK_OK(detach(g.fd[1], 1));
-	/* member 0 has read them all, on the same node */
+	st_linger(g.fd[0], ST_SOON);
 	n = say_until_blocked(&g, 1000, 1);
 	close(g.fd[0]);
-	st_wait_state(g.fd[1], SPINDLE_STATE_FAILED);
-	for (k = 0; k < n; k++)
+	st_wait_members(g.fd[1], 1);
+	say(g.fd[1], n, 1000);
+	for (k = 0; k <= n; k++)
 		hear(g.fd[1], k, 1000);
-	CHECK_ERR(recv(g.fd[1], &m, 1, 0), ECONNRESET);
+	st_expect_none(g.fd[1]);
 	CHECK_EQ(charged(g.fd[1]), 0);
+}
+
+TEST(sender_on_the_same_node_is_read_to_its_end)
+{
+	sender_is_read_to_its_end(1);
+}
+
+TEST(sender_on_another_node_is_read_to_its_end)
+{
+	sender_is_read_to_its_end(2);
 }
 
 TEST(closed_group_is_read_to_its_end)
@@ -449,7 +479,9 @@ TEST(closed_with_a_full_queue)
 		CHECK_OK(detach(g.fd[1], 1));
 		say_until_blocked(&g, 1000, 1);
 		close(g.fd[1]);
-		st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+		/* nobody holds it any more */
+		st_wait_events(g.fd[0], POLLOUT);
+		say(g.fd[0], 0, 1000);
 		close(g.fd[0]);
 	}
 }

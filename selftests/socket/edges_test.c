@@ -28,28 +28,27 @@ static struct spindle_group_join join_of(const char *name, const char *contact)
 }
 
 /*
- * A group that has failed, and whose member 0 has not read UNREAD messages,
- * "0" and so on. Member 2 is on the same node: what it has read was delivered
+ * A group that has failed, and whose member 1 has not read UNREAD messages,
+ * "0" and so on. Member 3 is on the same node: what it has read was delivered
  * there.
  */
 static int failed_and_unread(bool detached)
 {
-	struct st_config c = { .members = 3, .nodes = 2 };
+	struct st_config c = { .members = 4, .nodes = 2 };
 	struct st_group g = { 0 };
 	int i, on = detached;
 	char text[2] = "";
 
 	st_open(&g, &c);
-	CHECK_OK(setsockopt(g.fd[0], SOL_SPINDLE, SPINDLE_DETACHED, &on, sizeof(on)));
+	CHECK_OK(setsockopt(g.fd[1], SOL_SPINDLE, SPINDLE_DETACHED, &on, sizeof(on)));
 	for (i = 0; i < UNREAD; i++) {
 		text[0] = '0' + i;
-		st_say(g.fd[1], text);
+		st_say(g.fd[0], text);
 	}
 	for (i = 0; i < UNREAD; i++)
-		CHECK_OK(st_recv(g.fd[2], &m, 0));
-	CHECK_OK(close(g.fd[1]));
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	return g.fd[0];
+		CHECK_OK(st_recv(g.fd[3], &m, 0));
+	st_fail_second(&g, g.fd[1]);
+	return g.fd[1];
 }
 
 static void check_text(const char *got, ssize_t len, int nth)
@@ -86,8 +85,8 @@ TEST(recvmmsg_of_all)
 	int fd = failed_and_unread(false);
 
 	CHECK_SAME(CHECK_OK(many(fd, UNREAD + 1, 0)), UNREAD);
-	CHECK_ERR(many(fd, 1, 0), ECONNRESET);
-	CHECK_ERR(many(fd, 1, 0), ECONNRESET);
+	CHECK_ERR(many(fd, 1, 0), ENETDOWN);
+	CHECK_ERR(many(fd, 1, 0), ENETDOWN);
 }
 
 TEST(recvmmsg_of_as_many_as_there_are)
@@ -95,8 +94,8 @@ TEST(recvmmsg_of_as_many_as_there_are)
 	int fd = failed_and_unread(false);
 
 	CHECK_SAME(CHECK_OK(many(fd, UNREAD, 0)), UNREAD);
-	CHECK_ERR(many(fd, 1, 0), ECONNRESET);
-	CHECK_ERR(many(fd, 1, 0), ECONNRESET);
+	CHECK_ERR(many(fd, 1, 0), ENETDOWN);
+	CHECK_ERR(many(fd, 1, 0), ENETDOWN);
 }
 
 TEST(recvmmsg_of_a_few_at_a_time)
@@ -106,7 +105,7 @@ TEST(recvmmsg_of_a_few_at_a_time)
 	for (nth = 0; nth < UNREAD - 1; nth += 2)
 		CHECK_SAME(CHECK_OK(many(fd, 2, nth)), 2);
 	CHECK_SAME(CHECK_OK(many(fd, 2, nth)), UNREAD - nth);
-	CHECK_ERR(many(fd, 2, 0), ECONNRESET);
+	CHECK_ERR(many(fd, 2, 0), ENETDOWN);
 }
 
 TEST(recvmmsg_of_a_detached_member)
@@ -114,7 +113,7 @@ TEST(recvmmsg_of_a_detached_member)
 	int fd = failed_and_unread(true);
 
 	CHECK_SAME(CHECK_OK(many(fd, UNREAD + 1, 0)), UNREAD);
-	CHECK_ERR(many(fd, 1, 0), ECONNRESET);
+	CHECK_ERR(many(fd, 1, 0), ENETDOWN);
 }
 
 TEST(read_and_readv)
@@ -128,8 +127,8 @@ TEST(read_and_readv)
 
 		check_text(text, CHECK_OK(len), i);
 	}
-	CHECK_ERR(read(fd, text, sizeof(text)), ECONNRESET);
-	CHECK_ERR(read(fd, text, sizeof(text)), ECONNRESET);
+	CHECK_ERR(read(fd, text, sizeof(text)), ENETDOWN);
+	CHECK_ERR(read(fd, text, sizeof(text)), ENETDOWN);
 }
 
 static struct io_uring uring;
@@ -171,7 +170,7 @@ TEST(io_uring_receives)
 		check_text(uring_text, uring_end(), i);
 	}
 	uring_begin(fd);
-	CHECK_EQ(uring_end(), -ECONNRESET);
+	CHECK_EQ(uring_end(), -ENETDOWN);
 	io_uring_queue_exit(&uring);
 }
 
@@ -182,12 +181,12 @@ TEST(io_uring_waits)
 
 	uring_open();
 	st_open(&g, &c);
-	uring_begin(g.fd[0]);
-	st_say(g.fd[1], "0");
+	uring_begin(g.fd[1]);
+	st_say(g.fd[0], "0");
 	check_text(uring_text, uring_end(), 0);
-	uring_begin(g.fd[0]);
-	CHECK_OK(close(g.fd[1]));
-	CHECK_EQ(uring_end(), -ECONNRESET);
+	uring_begin(g.fd[1]);
+	st_break(1, 0);
+	CHECK_EQ(uring_end(), -ENETDOWN);
 	io_uring_queue_exit(&uring);
 }
 
@@ -199,13 +198,13 @@ static void error_behind_messages(bool detached)
 		/* who wants to write need not wait for who reads */
 		CHECK_EQ(st_events(fd), READABLE | WRITABLE);
 		CHECK_EQ(st_so_error(fd), 0);
-		CHECK_ERR(send(fd, "x", 1, MSG_NOSIGNAL), ECONNRESET);
+		CHECK_ERR(send(fd, "x", 1, MSG_NOSIGNAL), ENETDOWN);
 		check_text(m.data, CHECK_OK(st_recv(fd, &m, 0)), i);
 	}
-	CHECK_EQ(st_so_error(fd), ECONNRESET);
+	CHECK_EQ(st_so_error(fd), ENETDOWN);
 	CHECK_EQ(st_so_error(fd), 0);
 	CHECK_EQ(st_events(fd), READABLE | WRITABLE | BROKEN_OFF);
-	CHECK_ERR(st_recv(fd, &m, 0), ECONNRESET);
+	CHECK_ERR(st_recv(fd, &m, 0), ENETDOWN);
 	CHECK_EQ(st_so_error(fd), 0);
 }
 
@@ -228,7 +227,7 @@ TEST(a_peek_is_no_reading)
 	check_text(m.data, CHECK_OK(st_recv(fd, &m, MSG_PEEK)), i);
 	CHECK_EQ(st_so_error(fd), 0);
 	CHECK_EQ(many(fd, 1, i), 1);
-	CHECK_EQ(st_so_error(fd), ECONNRESET);
+	CHECK_EQ(st_so_error(fd), ENETDOWN);
 }
 
 TEST(who_reads_no_more_has_the_error_at_once)
@@ -236,15 +235,16 @@ TEST(who_reads_no_more_has_the_error_at_once)
 	int fd = failed_and_unread(false);
 
 	CHECK_OK(shutdown(fd, SHUT_RD));
-	CHECK_EQ(st_so_error(fd), ECONNRESET);
+	CHECK_EQ(st_so_error(fd), ENETDOWN);
 	CHECK_EQ(st_events(fd) & BROKEN_OFF, BROKEN_OFF);
 	CHECK_EQ(st_recv(fd, &m, 0), 0);
 }
 
-static void close_it(pid_t sleeper, void *fd)
+static void break_it(pid_t sleeper, void *arg)
 {
 	(void)sleeper;
-	CHECK_OK(close(*(int *)fd));
+	(void)arg;
+	st_break(1, 0);
 }
 
 static void read_all(pid_t sleeper, void *fd)
@@ -299,16 +299,16 @@ TEST(failure_wakes_who_polls_for_room)
 	pthread_t thread;
 
 	st_open(&g, &c);
-	while (send(g.fd[0], &m, 1024, MSG_DONTWAIT) == 1024)
+	while (send(g.fd[1], &m, 1024, MSG_DONTWAIT) == 1024)
 		;
 	CHECK_EQ(errno, EAGAIN);
-	st_wait_events(g.fd[0], POLLIN);
-	pfd = (struct pollfd){ .fd = g.fd[0], .events = POLLOUT };
-	thread = st_in_call(close_it, &g.fd[1]);
+	st_wait_events(g.fd[1], POLLIN);
+	pfd = (struct pollfd){ .fd = g.fd[1], .events = POLLOUT };
+	thread = st_in_call(break_it, NULL);
 	CHECK_EQ(poll(&pfd, 1, st_bound_ms(ST_SOON)), 1);
 	/* its own messages are still there, so there is no error yet */
 	CHECK_EQ(pfd.revents, POLLOUT);
-	CHECK_ERR(send(g.fd[0], &m, 1024, MSG_NOSIGNAL), ECONNRESET);
+	CHECK_ERR(send(g.fd[1], &m, 1024, MSG_NOSIGNAL), ENETDOWN);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -410,24 +410,24 @@ TEST(sigio_for_room_that_poll_missed)
 
 TEST(sigio_for_a_message_and_for_the_end)
 {
-	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_config c = { .members = 3, .nodes = 2 };
 	struct spindle_group_join j;
 	struct st_group g = { 0 };
 
 	st_open_but(&g, &c, 1);
-	async_on(g.fd[0]);
-	CHECK_EQ(st_events(g.fd[0]), 0);
+	async_on(g.fd[1]);
+	CHECK_EQ(st_events(g.fd[1]), 0);
 	j = join_of(g.name, st_addr(0));
-	g.fd[1] = st_bound(1);
-	CHECK_OK(st_join(g.fd[1], &j));
+	g.fd[2] = st_bound(0);
+	CHECK_OK(st_join(g.fd[2], &j));
 	/* the view is there */
 	expect_async(POLL_OUT);
-	st_say(g.fd[1], "x");
+	st_say(g.fd[2], "x");
 	expect_async(POLL_IN);
-	st_expect(g.fd[0], "x");
-	CHECK_OK(close(g.fd[1]));
+	st_expect(g.fd[1], "x");
+	st_break(1, 0);
 	expect_async(POLL_ERR);
-	CHECK_EQ(st_so_error(g.fd[0]), ECONNRESET);
+	CHECK_EQ(st_so_error(g.fd[1]), ENETDOWN);
 }
 
 /* What is not sent */

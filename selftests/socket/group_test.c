@@ -39,6 +39,8 @@ struct crew {
 	struct job_result *res;
 	pid_t pid[SPINDLE_MAX_MEMBERS];
 	unsigned int n;
+	uint64_t killed;	/* bit i: member i was */
+	int *over;		/* views are followed until this is set, or NULL */
 };
 
 static void *shared(size_t size)
@@ -74,6 +76,8 @@ static void crew_start(struct crew *crew, const struct plan *plan)
 			.slow_us = plan->slow >> i & 1 ? 1000 : 0,
 			.quota = plan->detached >> i & 1 ? 16384 : 0,
 			.mode = plan->mixed && i & 1 ? !plan->mode : plan->mode,
+			.views = crew->over,
+			.over = crew->over,
 		};
 
 		crew->pid[i] = CHECK_OK(fork());
@@ -94,28 +98,39 @@ static void crew_reap(struct crew *crew)
 			st_reap(crew->pid[i]);
 }
 
-/* All went well, and all members had the same of it. */
+/* All that were not killed have done well, and had the same of it. */
 static void crew_agree(struct crew *crew)
 {
-	const struct job_result *first = &crew->res[0];
+	const struct job_result *first = &crew->res[crew->killed & 1];
 	uint64_t sent = 0;
 	unsigned int i, j;
 	double start = first->active, end = 0;
 
-	for (i = 0; i < crew->n; i++)
-		sent += crew->res[i].sent;
 	for (i = 0; i < crew->n; i++) {
 		const struct job_result *res = &crew->res[i];
 
+		/* who was killed may not have come to count its last message */
+		if (crew->killed >> i & 1)
+			CHECK_INTACT(first->from[res->rank] == res->sent ||
+				     first->from[res->rank] == res->sent + 1);
+		sent += crew->killed >> i & 1 ? first->from[res->rank] : res->sent;
+	}
+	for (i = 0; i < crew->n; i++) {
+		const struct job_result *res = &crew->res[i];
+
+		if (crew->killed >> i & 1)
+			continue;
 		if (res->error)
 			FAIL("member %u: %s", i, st_err(res->error));
 		if (res->received != sent)
 			BROKEN("member %u received %llu of %llu", i,
 			       (unsigned long long)res->received, (unsigned long long)sent);
 		if (res->hash != first->hash)
-			BROKEN("member %u has another order than member 0", i);
+			BROKEN("member %u has another order than member %u", i,
+			       (unsigned int)(first - crew->res));
 		for (j = 0; j < crew->n; j++)
-			CHECK_SAME(crew->res[j].from[res->rank], res->sent);
+			if (!(crew->killed >> j & 1))
+				CHECK_SAME(crew->res[j].from[res->rank], res->sent);
 		start = res->active < start ? res->active : start;
 		end = res->end > end ? res->end : end;
 	}
@@ -466,48 +481,98 @@ TEST_SECONDS(nodes_that_meet, 3 * ST_TEST)
 	}
 }
 
+static void both_talk(const struct st_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < 50; i++) {
+		st_say(g->fd[i & 1], "unharmed");
+		st_expect(g->fd[0], "unharmed");
+		st_expect(g->fd[1], "unharmed");
+	}
+}
+
+/* Neither on the node where it goes on, nor on the one where it fails. */
 TEST(one_failure_leaves_other_groups_alone)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
-	struct st_group a = { 0 }, b = { 0 };
+	struct st_config next = { .members = 2, .nodes = 2, .first = 1 };
+	struct st_group a = { 0 }, b = { 0 }, alone[2] = { 0 };
 	unsigned int i;
+
+	st_open(&a, &c);
+	st_open(&b, &next);
+	for (i = 0; i < 2; i++) {
+		struct st_config own = { .members = 2, .first = i };
+
+		st_open(&alone[i], &own);
+	}
+	st_fail_second(&a, a.fd[1]);
+	st_wait_members(a.fd[0], 1);
+	both_talk(&b);
+	for (i = 0; i < 2; i++)
+		both_talk(&alone[i]);
+	CHECK_EQ(st_info(b.fd[0]).view, 1);
+}
+
+TEST(one_leaving_leaves_other_groups_alone)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group a = { 0 }, b = { 0 };
 
 	st_open(&a, &c);
 	st_open(&b, &c);
 	close(a.fd[1]);
-	st_wait_state(a.fd[0], SPINDLE_STATE_FAILED);
-	for (i = 0; i < 50; i++) {
-		st_say(b.fd[i & 1], "unharmed");
-		st_expect(b.fd[0], "unharmed");
-		st_expect(b.fd[1], "unharmed");
-	}
+	st_wait_members(a.fd[0], 1);
+	both_talk(&b);
+	CHECK_EQ(st_info(b.fd[0]).view, 1);
+	st_say(a.fd[0], "alone");
+	st_expect(a.fd[0], "alone");
 }
 
-/* Failure */
+/* Members that are killed */
 
-/* Let a crew talk without end, take one away, and see what the others say. */
+/*
+ * Let a crew talk without end and take one away: the others have all that it
+ * had sent, and go on without it until they are told to end.
+ */
 static void lose_one(const struct plan *plan, unsigned int who)
 {
-	struct crew crew = { 0 };
+	struct crew crew = { .killed = 1ULL << who, .over = shared(sizeof(int)) };
 	unsigned int i;
 	double killed;
 	int status;
 
 	crew_start(&crew, plan);
+	/* none of them is so late that it takes the second view for the first */
+	for (i = 0; i < crew.n; i++)
+		WAIT_UNTIL(crew.res[i].view == 1, 2 * ST_SOON);
 	WAIT_UNTIL(crew.res[0].received > 200, 2 * ST_SOON);
 	killed = st_now();
 	CHECK_OK(kill(crew.pid[who], SIGKILL));
 	CHECK_OK(waitpid(crew.pid[who], &status, 0));
 	CHECK(WIFSIGNALED(status));
 	crew.pid[who] = 0;
-	crew_reap(&crew);
 	for (i = 0; i < crew.n; i++) {
+		const struct job_result *res = &crew.res[i];
+		uint64_t before;
+
 		if (i == who)
 			continue;
-		if (crew.res[i].error != ECONNRESET)
-			FAIL("member %u: %s, not ECONNRESET", i, st_err(crew.res[i].error));
-		printf("# member %u knew after %.3f s\n", i, crew.res[i].end - killed);
+		WAIT_UNTIL(res->view == 2, 2 * ST_SOON);
+		CHECK_EQ(res->members, crew.n - 1);
+		CHECK_EQ(res->reason[crew.res[who].rank], SPINDLE_REASON_EXITED);
+		printf("# member %u is known to know after %.3f s\n", i, st_now() - killed);
+		before = res->received;
+		WAIT_UNTIL(res->received > before + 100, 2 * ST_SOON);
 	}
+	__atomic_store_n(crew.over, 1, __ATOMIC_RELEASE);
+	crew_reap(&crew);
+	crew_agree(&crew);
+	for (i = 0; i < crew.n; i++)
+		CHECK_EQ(crew.res[i].view, i == who ? 1 : 2);
+	munmap(crew.res, crew.n * sizeof(*crew.res));
+	munmap(crew.over, sizeof(int));
 }
 
 TEST(killed_member)
@@ -670,47 +735,114 @@ TEST(creator_killed_while_forming)
 	CHECK_ERR(st_recv(fd, &m, 0), ECONNRESET);
 }
 
+/* Failure */
+
+static void say_ten(const struct st_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < 10; i++)
+		st_say(g->fd[0], "before");
+	/* delivered at member 1, so at most the last is still on its way elsewhere */
+	for (i = 0; i < 10; i++)
+		st_expect(g->fd[1], "before");
+}
+
+/* Who closes early costs the others nothing. */
 TEST(closed_early)
 {
 	struct st_config c = { .members = 3, .nodes = 3 };
 	struct st_group g = { 0 };
-	static struct st_msg m;
 	unsigned int i, k;
 
 	st_open(&g, &c);
-	for (i = 0; i < 10; i++)
-		st_say(g.fd[0], "before");
-	/* delivered at member 1, so at most the last is still on its way at 2 */
-	for (k = 0; k < 10; k++)
-		st_expect(g.fd[1], "before");
-	WAIT_UNTIL(st_events(g.fd[2]) & POLLIN, ST_SOON);
+	say_ten(&g);
 	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
+	for (i = 0; i < 3; i += 2)
+		st_wait_members(g.fd[i], 2);
+	st_say(g.fd[2], "after");
 	for (i = 0; i < 3; i += 2) {
-		for (k = 0; st_recv(g.fd[i], &m, MSG_DONTWAIT) >= 0; k++)
-			CHECK_SAME(m.len, 6);
-		CHECK_EQ(errno, ECONNRESET);
-		CHECK_INTACT(k >= 1 && k <= 10);
+		for (k = 0; k < 10; k++)
+			st_expect(g.fd[i], "before");
+		st_expect(g.fd[i], "after");
+		st_expect_none(g.fd[i]);
 	}
 }
 
-TEST(rejoin_after_failure)
+/* What was delivered on the node is read before the error, and in order. */
+TEST(failed_early)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };
+	static struct st_msg m;
 	struct st_group g = { 0 };
-	struct st_group again = { 0 };
+	unsigned int k;
+	char text[16];
 
 	st_open(&g, &c);
-	strcpy(again.name, g.name);
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	close(g.fd[0]);
-	/* both have closed it: the name is free */
+	for (k = 0; k < 100; k++) {
+		snprintf(text, sizeof(text), "%u", k);
+		st_say(g.fd[0], text);
+	}
+	st_wait_events(g.fd[1], POLLIN);
+	st_fail_second(&g, g.fd[1]);
+	for (k = 0; st_recv(g.fd[1], &m, MSG_DONTWAIT) >= 0; k++) {
+		m.data[m.len] = 0;
+		CHECK_SAME(atoi(m.data), k);
+	}
+	CHECK_EQ(errno, ENETDOWN);
+	CHECK_INTACT(k >= 1 && k <= 100);
+	/* the other one has them all, and goes on */
+	st_wait_members(g.fd[0], 1);
+	st_say(g.fd[0], "after");
+	for (k = 0; k < 100; k++) {
+		snprintf(text, sizeof(text), "%u", k);
+		st_expect(g.fd[0], text);
+	}
+	st_expect(g.fd[0], "after");
+}
+
+static void once_more(const char *name)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group again = { 0 };
+
+	strcpy(again.name, name);
 	st_open(&again, &c);
 	st_say(again.fd[1], "once more");
 	st_expect(again.fd[0], "once more");
 	st_expect(again.fd[1], "once more");
+}
+
+TEST(same_name_after_failure)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	st_fail_second(&g, g.fd[1]);
+	close(g.fd[1]);
+	st_wait_members(g.fd[0], 1);
+	close(g.fd[0]);
+	st_wait_gone(0, &g);
+	once_more(g.name);
+}
+
+TEST(same_name_after_all_have_closed)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		st_open(&g, &c);
+		close(g.fd[i & 1]);
+		if (i & 2)
+			st_wait_members(g.fd[!(i & 1)], 1);
+		close(g.fd[!(i & 1)]);
+		st_wait_gone(0, &g);
+		st_wait_gone(1, &g);
+	}
+	once_more(g.name);
 }
 
 TEST(failed_name_stays_while_a_member_holds_it)
@@ -718,15 +850,32 @@ TEST(failed_name_stays_while_a_member_holds_it)
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct spindle_group_create create;
 	struct st_group g = { 0 };
-	int fd = st_bound(0);
+	int fd = st_bound(1);
 
 	st_open(&g, &c);
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
+	st_fail_second(&g, g.fd[1]);
 	create = st_create_of(&c, g.name);
 	CHECK_ERR(st_create(fd, &create), EEXIST);
-	close(g.fd[0]);
+	close(g.fd[1]);
 	CHECK_OK(st_create(fd, &create));
+}
+
+/* On the node that they have left it is free once the others know; elsewhere it is not. */
+TEST(name_of_a_group_that_all_of_a_node_have_left)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	struct spindle_group_create create;
+	struct st_group g = { 0 };
+	int fd = st_bound(1);
+
+	st_open(&g, &c);
+	create = st_create_of(&c, g.name);
+	CHECK_ERR(st_create(fd, &create), EEXIST);
+	close(g.fd[1]);
+	WAIT_UNTIL(!AGAIN(st_create(fd, &create), EEXIST), ST_SOON);
+	CHECK_ERR(st_create(st_bound(0), &create), EEXIST);
+	st_say(g.fd[0], "still here");
+	st_expect(g.fd[0], "still here");
 }
 
 /* The end */

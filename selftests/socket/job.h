@@ -20,6 +20,13 @@ enum job_mode {
 	JOB_THREADS,	/* one thread blocks in send, the other in recv */
 };
 
+/* What job.over says. */
+enum job_over {
+	JOB_GO_ON,
+	JOB_SHUTDOWN,	/* send no more, read to the end of the stream */
+	JOB_LEAVE,	/* leave, and read what is left; for who sends without end */
+};
+
 /**
  * struct job - what a member does
  * @name: the group
@@ -36,6 +43,12 @@ enum job_mode {
  * @slow_us: pause after each message received
  * @quota: detached, with so many bytes of receive buffer; 0: not detached
  * @order: file for the rolling hash after each message, or NULL
+ * @views: it reads the events of views, and knows the others in all of them
+ * @viewed: called after each of these events but the first; or NULL
+ * @linger: seconds for what it has sent to arrive after it was closed; 0: as
+ *	long as anything may take
+ * @over: enum job_over: once this is not zero it sends no more, whatever
+ *	@messages and @hold say; or NULL
  */
 struct job {
 	const char *name;
@@ -52,18 +65,25 @@ struct job {
 	unsigned int slow_us;
 	unsigned int quota;
 	const char *order;
+	bool views;
+	void (*viewed)(void);
+	unsigned int linger;
+	const int *over;
 };
 
 /**
  * struct job_result - what came of it; in memory shared with the parent
  * @error: errno the group failed with, 0: it ended in order
- * @rank: its rank
+ * @rank: its rank in the first view
  * @sent: messages it sent
  * @received: messages it received
  * @bytes: bytes it received
- * @hash: over rank, length and bytes of all messages in their order
- * @from: messages received from each rank
- * @active: time of the first view
+ * @hash: over rank, length and bytes of all messages in their order, and views
+ * @from: messages received from each rank of the first view
+ * @reason: enum spindle_reason, of each rank of the first view
+ * @view: number of the last view it has read the event of
+ * @members: members of that
+ * @active: time of the first view, once @rank is known
  * @end: time of the end
  */
 struct job_result {
@@ -74,15 +94,31 @@ struct job_result {
 	uint64_t bytes;
 	uint64_t hash;
 	uint64_t from[SPINDLE_MAX_MEMBERS];
+	uint32_t reason[SPINDLE_MAX_MEMBERS];
+	uint64_t view;
+	uint32_t members;
 	double active;
 	double end;
 };
 
+/**
+ * struct job_run - a member at work
+ * @job: what it does
+ * @res: what comes of it
+ * @order: see &struct job
+ * @fd: its socket
+ * @first: members of the first view
+ * @uid: of each rank of the first view
+ * @rank_of: of each rank of the view that it reads, that in the first view
+ */
 struct job_run {
 	const struct job *job;
 	struct job_result *res;
 	FILE *order;
 	int fd;
+	uint32_t first;
+	uint32_t uid[SPINDLE_MAX_MEMBERS];
+	uint32_t rank_of[SPINDLE_MAX_MEMBERS];
 };
 
 static inline uint64_t job_hash(uint64_t hash, const void *data, size_t len)
@@ -130,6 +166,11 @@ static inline int job_open(const struct job *job)
 	int fd = st_socket(0);
 
 	CHECK_OK(st_bind(fd, job->addr));
+	if (job->views) {
+		CHECK_OK(st_option(fd, SPINDLE_EVENTS, SPINDLE_WANT_VIEW));
+		/* all that was sent is to arrive, also of who is killed, on a slow host */
+		st_linger(fd, job->linger ? job->linger : 2 * ST_SOON);
+	}
 	if (job->quota) {
 		int bytes = job->quota / 2, on = 1;	/* the kernel doubles it */
 
@@ -176,6 +217,67 @@ static inline void job_fail(struct job_run *run)
 	run->res->error = err;
 }
 
+static inline int job_over(const struct job_run *run)
+{
+	return run->job->over ? __atomic_load_n(run->job->over, __ATOMIC_ACQUIRE) : JOB_GO_ON;
+}
+
+/* It has sent its last message, or has been told so. */
+static inline void job_last(const struct job_run *run)
+{
+	if (job_over(run) == JOB_LEAVE)
+		CHECK_OK(st_leave(run->fd));
+	else
+		CHECK_OK(shutdown(run->fd, SHUT_WR));
+}
+
+/* The rank that a member had in the first view. */
+static inline uint32_t job_first_rank(const struct job_run *run, uint32_t uid)
+{
+	uint32_t rank;
+
+	for (rank = 0; rank < run->first; rank++)
+		if (run->uid[rank] == uid)
+			return rank;
+	BROKEN("member %u was not in the first view", uid);
+}
+
+static inline void job_view(struct job_run *run, const struct spindle_event *e, size_t len)
+{
+	struct job_result *res = run->res;
+	uint32_t head[2] = { ~0U, e->view };
+	uint32_t i, rank;
+
+	CHECK_EQ(e->type, SPINDLE_EVENT_VIEW);
+	CHECK_SAME(len, sizeof(*e) + (e->members + e->left) * sizeof(e->member[0]));
+	CHECK_SAME(e->view, res->view + 1);
+	if (e->view == 1) {
+		CHECK_SAME(res->received, 0);
+		CHECK_SAME(e->left, 0);
+		run->first = e->members;
+		for (i = 0; i < e->members; i++)
+			run->uid[i] = e->member[i].uid;
+	} else {
+		CHECK_SAME(e->members + e->left, res->members);
+	}
+	for (i = 0; i < e->members; i++) {
+		run->rank_of[i] = job_first_rank(run, e->member[i].uid);
+		CHECK_SAME(e->member[i].rank, i);
+		CHECK_INTACT(!i || run->rank_of[i] > run->rank_of[i - 1]);
+	}
+	for (; i < e->members + e->left; i++) {
+		rank = job_first_rank(run, e->member[i].uid);
+		CHECK_SAME(res->reason[rank], SPINDLE_REASON_NONE);
+		res->reason[rank] = e->member[i].reason;
+	}
+	res->hash = job_hash(res->hash, head, sizeof(head));
+	res->hash = job_hash(res->hash, res->reason, run->first * sizeof(res->reason[0]));
+	__atomic_store_n(&res->members, e->members, __ATOMIC_RELAXED);
+	__atomic_store_n(&res->view, e->view, __ATOMIC_RELEASE);
+	if (run->job->viewed && e->view > 1)
+		run->job->viewed();
+}
+
 /* Take one message; false at the end of the stream, or when the group failed. */
 static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned char *want,
 			    int flags)
@@ -186,7 +288,7 @@ static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned ch
 	struct msghdr msg = {
 		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1,
 	};
-	uint32_t head[2];
+	uint32_t head[2], rank;
 	ssize_t n;
 
 	n = recvmsg(run->fd, &msg, flags);
@@ -201,15 +303,22 @@ static inline bool job_recv(struct job_run *run, unsigned char *buf, unsigned ch
 		return false;
 	}
 	CHECK_SAME(msg.msg_flags & MSG_TRUNC, 0);
-	CHECK_INTACT(from.ss_rank < SPINDLE_MAX_MEMBERS);
-	if (n != job_message(run->job, from.ss_rank, res->from[from.ss_rank], want) ||
-	    memcmp(buf, want, n))
+	if (msg.msg_flags & MSG_SPINDLE_EVENT) {
+		CHECK_INTACT(run->job->views);
+		job_view(run, (const struct spindle_event *)buf, n);
+		return true;
+	}
+	rank = from.ss_rank;
+	CHECK_INTACT(rank < (run->job->views ? res->members : SPINDLE_MAX_MEMBERS));
+	if (run->job->views)
+		rank = run->rank_of[rank];
+	if (n != job_message(run->job, rank, res->from[rank], want) || memcmp(buf, want, n))
 		BROKEN("message %llu of rank %u is not what was sent (%zd bytes)",
-		       (unsigned long long)res->from[from.ss_rank], from.ss_rank, n);
-	res->from[from.ss_rank]++;
+		       (unsigned long long)res->from[rank], rank, n);
+	res->from[rank]++;
 	res->received++;
 	res->bytes += n;
-	head[0] = from.ss_rank;
+	head[0] = rank;
 	head[1] = n;
 	res->hash = job_hash(job_hash(res->hash, head, sizeof(head)), buf, n);
 	if (run->order && fwrite(&res->hash, sizeof(res->hash), 1, run->order) != 1)
@@ -225,16 +334,21 @@ static inline void *job_send_all(void *arg)
 	unsigned char *buf = malloc(JOB_MAX_MSG);
 	uint32_t len;
 
-	for (run->res->sent = 0; run->res->sent < run->job->messages; run->res->sent++) {
+	for (run->res->sent = 0; run->res->sent < run->job->messages && !job_over(run);
+	     run->res->sent++) {
 		len = job_message(run->job, run->res->rank, run->res->sent, buf);
 		if (send(run->fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len)
 			continue;
 		if (!job_not_a_sender(run))
 			job_fail(run);
-		break;
+		goto out;
 	}
-	if (run->res->sent == run->job->messages && !run->job->hold)
-		CHECK_OK(shutdown(run->fd, SHUT_WR));
+	while (run->job->hold && run->job->over && !job_over(run) &&
+	       st_info(run->fd).state == SPINDLE_STATE_ACTIVE)
+		st_pause_us(5000);
+	if (!run->job->hold || job_over(run))
+		job_last(run);
+out:
 	free(buf);
 	return NULL;
 }
@@ -244,18 +358,26 @@ static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char 
 {
 	unsigned char *out = malloc(JOB_MAX_MSG);
 	struct pollfd pfd = { .fd = run->fd };
-	bool made = false;
+	bool made = false, holds = false;
 	uint32_t len = 0;
 	unsigned int i;
 	ssize_t n;
 
 	for (;;) {
 		pfd.events = POLLIN | (sends ? POLLOUT : 0);
-		CHECK_OK(poll(&pfd, 1, -1));
+		pfd.revents = 0;
+		/* a signal may say that it is over, also just before this */
+		if (poll(&pfd, 1, holds ? 50 : -1) < 0)
+			CHECK_EQ(errno, EINTR);
+		if (holds && job_over(run)) {
+			job_last(run);
+			holds = false;
+		}
 		for (i = 0; sends && i < 16; i++) {
-			if (run->res->sent == run->job->messages) {
-				if (!run->job->hold)
-					CHECK_OK(shutdown(run->fd, SHUT_WR));
+			if (run->res->sent == run->job->messages || job_over(run)) {
+				holds = run->job->hold && !job_over(run);
+				if (!holds)
+					job_last(run);
 				sends = false;
 				break;
 			}
@@ -305,6 +427,15 @@ static inline void job_wait_first_view(int fd)
 		FAIL("in no group");
 }
 
+/* Is it in the first view, and does it know its rank there? */
+static inline bool job_active(const struct job_result *res)
+{
+	double active;
+
+	__atomic_load(&res->active, &active, __ATOMIC_ACQUIRE);
+	return active != 0;
+}
+
 static inline void job_run(const struct job *job, struct job_result *res)
 {
 	struct job_run run = { .job = job, .res = res, .fd = job_open(job) };
@@ -313,15 +444,17 @@ static inline void job_run(const struct job *job, struct job_result *res)
 	struct sockaddr_spindle own;
 	socklen_t len = sizeof(own);
 	pthread_t thread;
+	double active;
 	bool sends;
 
 	job_wait_first_view(run.fd);
-	res->active = st_now();
+	active = st_now();
 	info = st_info(run.fd);
 	CHECK_OK(getsockname(run.fd, (struct sockaddr *)&own, &len));
 	if (info.state == SPINDLE_STATE_ACTIVE)
 		CHECK_EQ(own.ss_rank, info.rank);
 	res->rank = info.rank;
+	__atomic_store(&res->active, &active, __ATOMIC_RELEASE);
 	res->hash = 0xcbf29ce484222325ULL;
 	sends = !job->receiver && job->messages;
 	if (job->order) {

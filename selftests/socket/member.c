@@ -5,11 +5,18 @@
  *
  *	active RANK
  *	sending			after the first 100 messages received
+ *	view NUMBER MEMBERS RANK:REASON...
+ *				the event of each view after the first was read; all
+ *				that are gone by then, with their ranks in the first
+ *	flows NUMBER		after 100 more messages
+ *	from OWN RANK:COUNT...	own rank, and messages received by ranks of the
+ *				first view
  *	done RECEIVED SENT HASH	the stream has ended in order
  *	failed ERRNO RECEIVED	the group has failed
  *
- * --seconds bounds its life, as a host needs them that is as fast as an idle
- * guest: see st_bound_s().
+ * On SIGTERM it sends no more, and waits for the end of the stream. On SIGUSR1
+ * it leaves, and reads what is left. --seconds bounds its life, as a host needs
+ * them that is as fast as an idle guest: see st_bound_s().
  *
  * Status 0: done, 3: failed, 1: something is wrong.
  */
@@ -22,6 +29,7 @@ static const struct option options[] = {
 	{ "contact", required_argument, NULL, 'c' },
 	{ "depth", required_argument, NULL, 'd' },
 	{ "hold", no_argument, NULL, 'h' },
+	{ "linger", required_argument, NULL, 'L' },
 	{ "max", required_argument, NULL, 'x' },
 	{ "members", required_argument, NULL, 'm' },
 	{ "messages", required_argument, NULL, 'n' },
@@ -36,39 +44,89 @@ static const struct option options[] = {
 	{ }
 };
 
+static void say_view(void);
+
+static int over;
+static struct job_result res;
 static struct job job = {
 	.name = "members",
 	.group = { .members = 3 },
 	.messages = 1000,
 	.max = 1000,
+	.views = true,
+	.viewed = say_view,
+	.over = &over,
 };
 
-static struct job_result res;
+static void on_signal(int sig)
+{
+	__atomic_store_n(&over, sig == SIGTERM ? JOB_SHUTDOWN : JOB_LEAVE, __ATOMIC_RELEASE);
+}
 
-/* Tell of the first messages; the job itself is silent. */
+/* One line, of two threads that print: the job's one, and the one that watches it. */
+static void say_view(void)
+{
+	static const char * const reasons[] = { "none", "left", "exited", "lost" };
+	char line[64 + SPINDLE_MAX_MEMBERS * 16];
+	unsigned int i;
+	int at;
+
+	at = sprintf(line, "view %llu %u", (unsigned long long)res.view, res.members);
+	for (i = 0; i < SPINDLE_MAX_MEMBERS; i++) {
+		CHECK(res.reason[i] < ARRAY_SIZE(reasons));
+		if (res.reason[i])
+			at += sprintf(line + at, " %u:%s", i, reasons[res.reason[i]]);
+	}
+	puts(line);
+}
+
+static void say_from(void)
+{
+	unsigned int i;
+
+	printf("from %u", res.rank);
+	for (i = 0; i < SPINDLE_MAX_MEMBERS; i++)
+		if (res.from[i])
+			printf(" %u:%llu", i, (unsigned long long)res.from[i]);
+	printf("\n");
+}
+
+/* Tell of messages that flow; the job itself is silent. */
 static void *watch(void *arg)
 {
-	bool told = false;
+	bool told = false, sending = false, flows = true;
+	uint64_t view = 1, since = 0;
 
 	(void)arg;
 	for (;;) {
-		double active;
+		uint64_t now = __atomic_load_n(&res.view, __ATOMIC_ACQUIRE);
+		uint64_t received = __atomic_load_n(&res.received, __ATOMIC_RELAXED);
 
-		__atomic_load(&res.active, &active, __ATOMIC_ACQUIRE);
-		if (active != 0 && !told) {
+		if (!told && job_active(&res)) {
 			told = true;
 			printf("active %u\n", __atomic_load_n(&res.rank, __ATOMIC_RELAXED));
 		}
-		if (__atomic_load_n(&res.received, __ATOMIC_RELAXED) >= 100)
-			break;
+		if (!sending && received >= 100) {
+			sending = true;
+			puts("sending");
+		}
+		if (now > view) {
+			view = now;
+			since = received;
+			flows = false;
+		}
+		if (!flows && received >= since + 100) {
+			flows = true;
+			printf("flows %llu\n", (unsigned long long)view);
+		}
 		st_pause_us(2000);
 	}
-	puts("sending");
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
+	struct sigaction told = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 	unsigned int seconds = ST_PROGRAM;
 	pthread_t thread;
 	int opt;
@@ -88,6 +146,9 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			job.hold = true;
+			break;
+		case 'L':
+			job.linger = strtoul(optarg, NULL, 0);
 			break;
 		case 'x':
 			job.max = strtoul(optarg, NULL, 0);
@@ -129,6 +190,8 @@ int main(int argc, char **argv)
 	if (!job.addr)
 		FAIL("no --addr and no SPINDLE_ADDR");
 	st_measure(stdout);
+	CHECK_OK(sigaction(SIGTERM, &told, NULL));
+	CHECK_OK(sigaction(SIGUSR1, &told, NULL));
 	alarm(st_bound_s(seconds));
 	CHECK_EQ(pthread_create(&thread, NULL, watch, NULL), 0);
 	job_run(&job, &res);
@@ -136,6 +199,7 @@ int main(int argc, char **argv)
 		printf("failed %s %llu\n", st_err(res.error), (unsigned long long)res.received);
 		return 3;
 	}
+	say_from();
 	printf("done %llu %llu %016llx\n", (unsigned long long)res.received,
 	       (unsigned long long)res.sent, (unsigned long long)res.hash);
 	return 0;

@@ -119,18 +119,23 @@ static unsigned int block(struct st_group *g, unsigned int len, unsigned int but
  * that took: few messages hold nobody, and when all but one have read them
  * their sender finds no room for a large one.
  */
-static void hold(struct st_group *g, unsigned int but)
+static void hold_from(struct st_group *g, unsigned int from, unsigned int but)
 {
 	unsigned int i;
 
 	for (i = 0; i < HELD; i++)
-		CHECK_EQ(send(g->fd[0], m.data, 1000, 0), 1000);
+		CHECK_EQ(send(g->fd[from], m.data, 1000, 0), 1000);
 	for (i = 0; i < g->n; i++)
 		if (i != but)
 			take(g->fd[i], HELD, 1000);
 	for (i = 0; i < g->nodes; i++)
 		expect_none(i, g);
-	CHECK_ERR(send(g->fd[0], m.data, 6000, MSG_DONTWAIT), EAGAIN);
+	CHECK_ERR(send(g->fd[from], m.data, 6000, MSG_DONTWAIT), EAGAIN);
+}
+
+static void hold(struct st_group *g, unsigned int but)
+{
+	hold_from(g, 0, but);
 }
 
 /* Members that read whenever they can, and when one had nothing for long. */
@@ -508,20 +513,86 @@ TEST(uevent_names_the_node)
 	expect_event(fd, 0, &g, "0", "SPINDLE_PEER", st_addr(1), "consume", 0);
 }
 
-/* Who was slow in a group that failed is so no longer. */
+/* Who was slow in a group that failed is so no longer, nor who was lost with it. */
 TEST(failed_group)
 {
-	struct st_config c = { .members = 3, .nodes = 2, .window = 8192, .max_msg = 8192 };
+	struct st_config c = { .members = 2, .nodes = 2, .window = 8192, .max_msg = 8192 };
 	struct st_group g = { 0 };
 	int fd = uevents();
 
 	st_open(&g, &c);
+	hold_from(&g, 1, 0);
+	expect_event(fd, 1, &g, "1", "SPINDLE_PEER", st_addr(0), "consume", HELD);
+	st_fail_second(&g, g.fd[1]);
+	expect_event(fd, 1, &g, "0", "SPINDLE_PEER", st_addr(0), "consume", 0);
+	CHECK(!*slow(1, &g));
+}
+
+/* Nor is a node that is in the view no more. */
+TEST(lost_while_slow)
+{
+	struct st_config c = { .members = 2, .nodes = 2, .window = 8192, .max_msg = 8192 };
+	struct st_group g = { 0 };
+	int fd = uevents();
+
+	st_open(&g, &c);
+	hold(&g, 1);
+	expect_event(fd, 0, &g, "1", "SPINDLE_PEER", st_addr(1), "consume", HELD);
+	st_fail_second(&g, g.fd[1]);
+	expect_event(fd, 0, &g, "0", "SPINDLE_PEER", st_addr(1), "consume", 0);
+	expect(0, &g, "");
+	/* nobody holds the writer any more */
+	CHECK_EQ(send(g.fd[0], m.data, 6000, 0), 6000);
+	take(g.fd[0], 1, 6000);
+}
+
+/* Nor is who has closed, on whichever node; the others go on. */
+static void slow_one_leaves(unsigned int nodes)
+{
+	struct st_config c = { .members = 3, .nodes = nodes, .window = 8192, .max_msg = 8192 };
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
 	hold(&g, 2);
-	expect_event(fd, 0, &g, "1", "SPINDLE_MEMBER", "2", "read", HELD);
+	WAIT_UNTIL(*slow(0, &g), ST_SOON);
+	close(g.fd[2]);
+	st_wait_members(g.fd[0], 2);
+	expect(0, &g, "");
+	CHECK_EQ(send(g.fd[0], m.data, 6000, 0), 6000);
+	take(g.fd[0], 1, 6000);
+	take(g.fd[1], 1, 6000);
+	expect_none(0, &g);
+}
+
+TEST(slow_member_of_the_same_node_leaves)
+{
+	slow_one_leaves(1);
+}
+
+TEST(slow_member_beside_another_leaves)
+{
+	slow_one_leaves(2);
+}
+
+TEST(slow_member_of_another_node_leaves)
+{
+	slow_one_leaves(3);
+}
+
+/* Its rank may have become another one; it is the same member. */
+TEST(rank_of_who_is_slow)
+{
+	struct st_config c = { .members = 4, .nodes = 2, .window = 8192, .max_msg = 8192 };
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	hold(&g, 2);
+	expect(0, &g, member_line(2, 0, "read", HELD, 1000));
 	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	expect_event(fd, 0, &g, "0", "SPINDLE_MEMBER", "2", "read", 0);
-	CHECK(!*slow(0, &g));
+	st_wait_members(g.fd[0], 3);
+	expect(0, &g, member_line(1, 0, "read", HELD, 1000));
+	take(g.fd[2], HELD, 1000);
+	expect(0, &g, "");
 }
 
 /* It goes while it is waited for and looked at. */

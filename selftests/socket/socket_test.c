@@ -28,6 +28,13 @@ _Static_assert(sizeof(struct spindle_group_join) == 152, "group_join");
 _Static_assert(sizeof(struct spindle_group_info) == 152, "group_info");
 _Static_assert(offsetof(struct spindle_group_info, sent) == 104, "sent");
 _Static_assert(sizeof(struct spindle_msg_info) == 24, "msg_info");
+_Static_assert(sizeof(struct spindle_event_member) == 32, "event_member");
+_Static_assert(sizeof(struct spindle_event) == 64, "event");
+_Static_assert(offsetof(struct spindle_event, view) == 8, "event.view");
+_Static_assert(offsetof(struct spindle_event, members) == 24, "event.members");
+_Static_assert(sizeof(struct spindle_delivery) == 24, "delivery");
+_Static_assert(sizeof(struct spindle_rings) == 136, "rings");
+_Static_assert(sizeof(struct spindle_status) == 192, "status");
 
 /* socket() */
 
@@ -474,11 +481,13 @@ TEST(unknown_options)
 	CHECK_ERR(setsockopt(fd, SOL_SPINDLE, 77, &val, 4), ENOPROTOOPT);
 	CHECK_ERR(setsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_INFO, &val, 4), ENOPROTOOPT);
 	CHECK_ERR(setsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_VIEW, &val, 4), ENOPROTOOPT);
+	CHECK_ERR(setsockopt(fd, SOL_SPINDLE, SPINDLE_EVENT, &val, 4), ENOPROTOOPT);
 	CHECK_ERR(setsockopt(fd, IPPROTO_TCP, 1, &val, 4), ENOPROTOOPT);
 	CHECK_ERR(setsockopt(fd, IPPROTO_IP, 1, &val, 4), ENOPROTOOPT);
 	CHECK_ERR(getsockopt(fd, SOL_SPINDLE, 0, &val, &len), ENOPROTOOPT);
 	CHECK_ERR(getsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_CREATE, &val, &len), ENOPROTOOPT);
 	CHECK_ERR(getsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_JOIN, &val, &len), ENOPROTOOPT);
+	CHECK_ERR(getsockopt(fd, SOL_SPINDLE, SPINDLE_GROUP_LEAVE, &val, &len), ENOPROTOOPT);
 	CHECK_ERR(getsockopt(fd, IPPROTO_TCP, 1, &val, &len), ENOPROTOOPT);
 }
 
@@ -641,6 +650,8 @@ TEST(create_reserved_bits)
 	TRY_CREATE(flags, 2, EINVAL);
 	TRY_CREATE(flags, 1U << 31, EINVAL);
 	TRY_CREATE(flags, SPINDLE_F_RECEIVER, 0);
+	TRY_CREATE(flags, SPINDLE_F_NO_MAJORITY, 0);
+	TRY_CREATE(flags, SPINDLE_F_NO_MAJORITY | SPINDLE_F_RECEIVER, 0);
 }
 
 TEST(join_reserved_bits)
@@ -656,6 +667,8 @@ TEST(join_reserved_bits)
 	}
 	TRY_JOIN(flags, 2, EINVAL);
 	TRY_JOIN(flags, 1U << 31, EINVAL);
+	/* the group's, not the member's */
+	TRY_JOIN(flags, SPINDLE_F_NO_MAJORITY, EINVAL);
 	TRY_JOIN(flags, SPINDLE_F_RECEIVER, 0);
 }
 
@@ -1215,11 +1228,28 @@ TEST(join_failed_group)
 	struct st_group g = { 0 };
 
 	st_open(&g, &c);
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	j = join_of(g.name, st_addr(0));
-	CHECK_ERR(st_join(st_bound(0), &j), EHOSTDOWN);
+	st_fail_second(&g, g.fd[1]);
+	j = join_of(g.name, st_addr(1));
+	CHECK_ERR(st_join(st_bound(1), &j), EHOSTDOWN);
 	CHECK_ERR(st_join(st_bound(2), &j), EHOSTDOWN);
+}
+
+/* Who has gone leaves no place for another one. */
+TEST(join_group_that_one_has_left)
+{
+	struct st_config c = { .members = 3, .nodes = 3 };
+	struct spindle_group_join j;
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	close(g.fd[2]);
+	st_wait_members(g.fd[0], 2);
+	st_wait_members(g.fd[1], 2);
+	j = join_of(g.name, st_addr(0));
+	CHECK_ERR(st_join(st_bound(0), &j), EUSERS);
+	CHECK_ERR(st_join(st_bound(1), &j), EUSERS);
+	CHECK_ERR(st_join(st_bound(2), &j), EUSERS);
+	CHECK_ERR(st_join(st_bound(3), &j), EUSERS);
 }
 
 TEST(join_by_any_member_node)
@@ -2292,7 +2322,7 @@ TEST(shutdown_write_wakes_the_writer)
 
 /* Failure, as far as one host shows it */
 
-TEST(close_fails_the_others)
+TEST(close_leaves_the_others)
 {
 	struct st_config c = { .members = 3, .nodes = 2 };
 	struct st_group g = { 0 };
@@ -2301,39 +2331,58 @@ TEST(close_fails_the_others)
 	st_open(&g, &c);
 	close(g.fd[1]);
 	for (i = 0; i < 3; i += 2) {
+		st_wait_members(g.fd[i], 2);
+		CHECK_EQ(st_info(g.fd[i]).state, SPINDLE_STATE_ACTIVE);
+		CHECK_EQ(st_info(g.fd[i]).error, 0);
+		CHECK_EQ(st_info(g.fd[i]).view, 2);
+		CHECK_EQ(st_so_error(g.fd[i]), 0);
+		CHECK_ERR(recv(g.fd[i], m.data, 1, MSG_DONTWAIT), EAGAIN);
+		st_wait_events(g.fd[i], POLLOUT);
+		CHECK_EQ(st_events(g.fd[i]), POLLOUT | POLLWRNORM);
+	}
+	st_say(g.fd[2], "two of us");
+	st_expect(g.fd[0], "two of us");
+	st_expect(g.fd[2], "two of us");
+}
+
+TEST(lost_majority_fails_the_members)
+{
+	struct st_config c = { .members = 4, .nodes = 2 };
+	struct st_group g = { 0 };
+	int i;
+
+	st_open(&g, &c);
+	st_break(1, 0);
+	for (i = 1; i < 4; i += 2) {
 		st_wait_events(g.fd[i], POLLIN);
 		CHECK_EQ(st_events(g.fd[i]) & (POLLIN | POLLERR | POLLHUP),
 			 POLLIN | POLLERR | POLLHUP);
 		CHECK_EQ(st_info(g.fd[i]).state, SPINDLE_STATE_FAILED);
-		CHECK_EQ(st_info(g.fd[i]).error, ECONNRESET);
-		CHECK_EQ(st_so_error(g.fd[i]), ECONNRESET);
+		CHECK_EQ(st_info(g.fd[i]).error, ENETDOWN);
+		CHECK_EQ(st_so_error(g.fd[i]), ENETDOWN);
 		CHECK_EQ(st_so_error(g.fd[i]), 0);
-		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ECONNRESET);
-		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ECONNRESET);
-		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ECONNRESET);
-		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ECONNRESET);
+		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ENETDOWN);
+		CHECK_ERR(recv(g.fd[i], m.data, 1, 0), ENETDOWN);
+		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ENETDOWN);
+		CHECK_ERR(send(g.fd[i], "x", 1, MSG_NOSIGNAL), ENETDOWN);
 	}
 }
 
 TEST(delivered_before_the_failure)
 {
-	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_config c = { .members = 4, .nodes = 2 };
 	struct st_group g = { 0 };
 
 	st_open(&g, &c);
 	st_say(g.fd[0], "one");
 	st_say(g.fd[1], "two");
-	/* the other has taken both: they were delivered */
-	st_expect(g.fd[1], "one");
-	st_expect(g.fd[1], "two");
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	CHECK_OK(st_recv(g.fd[0], &m, 0));
-	CHECK_SAME(m.len, 3);
-	if (recv(g.fd[0], m.data, 16, 0) == 3)
-		CHECK_ERR(recv(g.fd[0], m.data, 1, 0), ECONNRESET);
-	else
-		CHECK_EQ(errno, ECONNRESET);
+	/* the other one on that node has taken both: they were delivered */
+	CHECK_SAME(CHECK_OK(st_recv(g.fd[3], &m, 0)), 3);
+	CHECK_SAME(CHECK_OK(st_recv(g.fd[3], &m, 0)), 3);
+	st_fail_second(&g, g.fd[1]);
+	CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 3);
+	CHECK_SAME(CHECK_OK(st_recv(g.fd[1], &m, 0)), 3);
+	CHECK_ERR(recv(g.fd[1], m.data, 1, 0), ENETDOWN);
 }
 
 TEST(failure_wakes_a_blocked_writer)
@@ -2342,15 +2391,14 @@ TEST(failure_wakes_a_blocked_writer)
 	pid_t pid;
 
 	open_narrow(&g);
-	fill(g.fd[0], 1024);
+	fill(g.fd[1], 1024);
 	pid = CHECK_OK(fork());
 	if (!pid) {
-		close(g.fd[1]);
-		CHECK_ERR(send(g.fd[0], &m, 1024, MSG_NOSIGNAL), ECONNRESET);
+		CHECK_ERR(send(g.fd[1], &m, 1024, MSG_NOSIGNAL), ENETDOWN);
 		_exit(0);
 	}
 	WAIT_UNTIL(st_sleeps(pid), ST_SOON);
-	close(g.fd[1]);
+	st_break(1, 0);
 	st_reap(pid);
 }
 
@@ -2363,12 +2411,11 @@ TEST(failure_wakes_a_blocked_reader)
 	st_open(&g, &c);
 	pid = CHECK_OK(fork());
 	if (!pid) {
-		close(g.fd[1]);
-		CHECK_ERR(recv(g.fd[0], &m, 1024, 0), ECONNRESET);
+		CHECK_ERR(recv(g.fd[1], &m, 1024, 0), ENETDOWN);
 		_exit(0);
 	}
 	WAIT_UNTIL(st_sleeps(pid), ST_SOON);
-	close(g.fd[1]);
+	st_break(1, 0);
 	st_reap(pid);
 }
 

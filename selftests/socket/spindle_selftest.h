@@ -439,6 +439,39 @@ static ST_UNUSED void st_wait_state(int fd, unsigned int state)
 	}
 }
 
+/* Until the view has so many members: one more or less than before. */
+static ST_UNUSED void st_wait_members(int fd, unsigned int members)
+{
+	double bound = st_bound_s(ST_SOON), end = st_now() + bound;
+
+	while (st_info(fd).members != members) {
+		if (st_now() > end)
+			FAIL("%u members after %g s, not %u (view %llu, state %u, error %s)",
+			     st_info(fd).members, bound, members,
+			     (unsigned long long)st_info(fd).view, st_info(fd).state,
+			     st_err(st_info(fd).error));
+		st_pause_us(500);
+	}
+}
+
+static ST_UNUSED int st_option(int fd, int name, int value)
+{
+	return setsockopt(fd, SOL_SPINDLE, name, &value, sizeof(value));
+}
+
+static ST_UNUSED int st_leave(int fd)
+{
+	return st_option(fd, SPINDLE_GROUP_LEAVE, 0);
+}
+
+/* How long what it has sent may be under way after it was closed. */
+static ST_UNUSED void st_linger(int fd, double seconds)
+{
+	struct linger linger = { .l_onoff = 1, .l_linger = st_bound_s(seconds) };
+
+	CHECK_OK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+}
+
 static ST_UNUSED int st_so_error(int fd)
 {
 	int err = -1;
@@ -531,17 +564,22 @@ static ST_UNUSED pthread_t st_in_call(void (*fn)(pid_t sleeper, void *arg), void
 
 struct st_config {
 	unsigned int members;
-	unsigned int nodes;	/* member i is on node i % nodes; 0: all on node 0 */
+	unsigned int nodes;	/* member i is on node first + i % nodes; 0: all on one */
+	unsigned int first;
 	unsigned int senders;
 	unsigned int window;
 	unsigned int max_msg;
 	unsigned int depth;
 	uint64_t receivers;	/* bit i: member i never sends */
+	uint32_t flags;		/* of the group */
+	int events;		/* SPINDLE_WANT_*, from the beginning */
+	bool recvinfo;
 };
 
 struct st_group {
 	char name[SPINDLE_NAME_LEN];
 	unsigned int nodes;
+	unsigned int first;
 	unsigned int n;
 	int fd[SPINDLE_MAX_MEMBERS];
 };
@@ -555,11 +593,23 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.window = c->window,
 		.max_msg = c->max_msg,
 		.depth = c->depth,
-		.flags = c->receivers & 1 ? SPINDLE_F_RECEIVER : 0,
+		.flags = c->flags | (c->receivers & 1 ? SPINDLE_F_RECEIVER : 0),
 	};
 
 	snprintf(create.name, sizeof(create.name), "%s", name);
 	return create;
+}
+
+/* A socket for member @i, with what it is to have before it is one. */
+static ST_UNUSED int st_fresh(const struct st_config *c, unsigned int i)
+{
+	int fd = st_bound(c->first + i % (c->nodes ? c->nodes : 1));
+
+	if (c->events)
+		CHECK_OK(st_option(fd, SPINDLE_EVENTS, c->events));
+	if (c->recvinfo)
+		CHECK_OK(st_option(fd, SPINDLE_RECVINFO, 1));
+	return fd;
 }
 
 /* Make the group and let all but @missing members come. */
@@ -573,13 +623,14 @@ static ST_UNUSED void st_open_but(struct st_group *g, const struct st_config *c,
 	if (!g->name[0])
 		st_name(g->name);
 	g->nodes = nodes < c->members ? nodes : c->members;
+	g->first = c->first;
 	create = st_create_of(c, g->name);
 	snprintf(join.name, sizeof(join.name), "%s", g->name);
-	st_contact(&join, st_addr(0));
-	g->fd[0] = st_bound(0);
+	st_contact(&join, st_addr(c->first));
+	g->fd[0] = st_fresh(c, 0);
 	CHECK_OK(st_create(g->fd[0], &create));
 	for (g->n = 1; g->n < c->members - missing; g->n++) {
-		g->fd[g->n] = st_bound(g->n % nodes);
+		g->fd[g->n] = st_fresh(c, g->n);
 		join.flags = c->receivers >> g->n & 1 ? SPINDLE_F_RECEIVER : 0;
 		CHECK_OK(st_join(g->fd[g->n], &join));
 	}
@@ -615,6 +666,15 @@ static ST_UNUSED struct st_activity st_activity(unsigned int node, const struct 
 	return a;
 }
 
+/* Does a node show a group? */
+static ST_UNUSED bool st_has_group(unsigned int node, const struct st_group *g)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s", st_addr(node), g->name);
+	return !access(path, F_OK);
+}
+
 /*
  * Will nothing happen to a group before a member does something? Two looks are
  * needed: at the moment between them all nodes were at rest.
@@ -623,21 +683,57 @@ static ST_UNUSED bool st_rests(const struct st_group *g)
 {
 	struct st_activity first[SPINDLE_MAX_MEMBERS], now;
 	unsigned long long sends = 0, receives = 0;
+	bool gone[SPINDLE_MAX_MEMBERS] = { false };
+	bool all = true;
 	unsigned int i;
 
 	for (i = 0; i < g->nodes; i++) {
-		first[i] = st_activity(i, g);
+		gone[i] = !st_has_group(g->first + i, g);
+		all &= !gone[i];
+		if (gone[i])
+			continue;
+		first[i] = st_activity(g->first + i, g);
 		if (!strcmp(first[i].what, "busy"))
 			return false;
 	}
 	for (i = 0; i < g->nodes; i++) {
-		now = st_activity(i, g);
+		if (gone[i])
+			continue;
+		now = st_activity(g->first + i, g);
 		if (!strcmp(now.what, "busy") || now.passes != first[i].passes)
 			return false;
 		sends += now.sends;
 		receives += now.receives;
 	}
-	return sends == receives;
+	/* of what was sent to who has gone nobody says that it came */
+	return !all || sends == receives;
+}
+
+/* Until a node has nothing of the group any more, and its name is free. */
+static ST_UNUSED void st_wait_gone(unsigned int node, const struct st_group *g)
+{
+	WAIT_UNTIL(!st_has_group(node, g), ST_SOON);
+}
+
+/* Take the link between two nodes down, as if it was lost. */
+static ST_UNUSED void st_break(unsigned int node, unsigned int peer)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/break", st_addr(node));
+	if (!st_write_file(path, st_addr(peer)))
+		FAIL("%s does not take %s: %s", path, st_addr(peer), st_err(errno));
+}
+
+/*
+ * Let a group of two nodes fail on the second one, with ENETDOWN: it loses the
+ * first one, which has the lowest rank and goes on alone. @fd is a member there.
+ */
+static ST_UNUSED void st_fail_second(const struct st_group *g, int fd)
+{
+	CHECK_EQ(g->nodes, 2);
+	st_break(g->first + 1, g->first);
+	st_wait_state(fd, SPINDLE_STATE_FAILED);
 }
 
 /* A group of one: what it sends, it receives. */
@@ -657,7 +753,10 @@ struct st_msg {
 	socklen_t fromlen;
 	bool has_info;
 	struct spindle_msg_info info;
-	char data[20000];
+	union {
+		char data[20000];
+		struct spindle_event event;
+	};
 };
 
 /* recvmsg() with everything it can tell. */
@@ -697,6 +796,9 @@ static ST_UNUSED void st_expect(int fd, const char *text)
 	static struct st_msg m;
 
 	CHECK_OK(st_recv(fd, &m, 0));
+	if (m.flags & MSG_SPINDLE_EVENT)
+		BROKEN("received event %u of view %llu, not \"%s\"", m.event.type,
+		       (unsigned long long)m.event.view, text);
 	if (m.len != (ssize_t)strlen(text) || memcmp(m.data, text, m.len))
 		BROKEN("received \"%.*s\" (%zd), not \"%s\"", (int)m.len, m.data, m.len, text);
 	if (!(m.flags & MSG_EOR))
@@ -714,9 +816,50 @@ static ST_UNUSED void st_expect_none(int fd)
 	static struct st_msg m;
 
 	if (st_recv(fd, &m, MSG_DONTWAIT) >= 0)
-		BROKEN("received \"%.*s\" (%zd), which nobody has sent", (int)m.len, m.data,
-		       m.len);
+		BROKEN("received \"%.*s\" (%zd, flags %#x), which nobody has sent", (int)m.len,
+		       m.data, m.len, m.flags);
 	CHECK_EQ(errno, EAGAIN);
+}
+
+/*
+ * The next in the stream is the event of a view; what holds of each is so.
+ * Returns the event, which is good until the next call.
+ */
+static ST_UNUSED const struct spindle_event *st_expect_view(int fd, unsigned int view)
+{
+	static struct st_msg m;
+	const struct spindle_event *e = &m.event;
+	unsigned int i, self = 0;
+
+	memset(&m, 0xaa, sizeof(m));
+	CHECK_OK(st_recv(fd, &m, 0));
+	if (!(m.flags & MSG_SPINDLE_EVENT))
+		BROKEN("received \"%.*s\" (%zd), not view %u", (int)m.len, m.data, m.len, view);
+	CHECK_EQ(m.flags & (MSG_EOR | MSG_TRUNC), MSG_EOR);
+	CHECK_EQ(m.fromlen, 0);
+	CHECK(!m.has_info);
+	CHECK_EQ(e->type, SPINDLE_EVENT_VIEW);
+	CHECK_SAME(e->view, view);
+	CHECK_EQ(e->number, view);
+	CHECK_EQ(m.len, sizeof(*e) + (e->members + e->left) * sizeof(e->member[0]));
+	CHECK_EQ(e->member_size, sizeof(e->member[0]));
+	for (i = 0; i < ARRAY_SIZE(e->__resv); i++)
+		CHECK_EQ(e->__resv[i], 0);
+	for (i = 0; i < e->members; i++) {
+		CHECK_EQ(e->member[i].rank, i);
+		CHECK_EQ(e->member[i].reason, SPINDLE_REASON_NONE);
+		CHECK_EQ(e->member[i].flags & ~(SPINDLE_EM_RECEIVER | SPINDLE_EM_SELF),
+			 view == 1 ? SPINDLE_EM_JOINED : 0);
+		self += !!(e->member[i].flags & SPINDLE_EM_SELF);
+	}
+	CHECK_EQ(self, 1);
+	for (; i < e->members + e->left; i++) {
+		CHECK(e->member[i].reason == SPINDLE_REASON_LEFT ||
+		      e->member[i].reason == SPINDLE_REASON_EXITED ||
+		      e->member[i].reason == SPINDLE_REASON_LOST);
+		CHECK_EQ(e->member[i].flags & ~SPINDLE_EM_RECEIVER, 0);
+	}
+	return e;
 }
 
 /* recv() says that the stream has ended: 0, and no MSG_EOR. */

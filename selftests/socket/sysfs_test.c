@@ -110,11 +110,13 @@ TEST(state_failed)
 	char want[16];
 
 	st_open(&g, &c);
-	close(g.fd[1]);
-	st_wait_state(g.fd[0], SPINDLE_STATE_FAILED);
-	snprintf(want, sizeof(want), "%d", ECONNRESET);
-	expect(0, &g, "state", "failed");
-	expect(0, &g, "error", want);
+	st_fail_second(&g, g.fd[1]);
+	snprintf(want, sizeof(want), "%d", ENETDOWN);
+	expect(1, &g, "state", "failed");
+	expect(1, &g, "error", want);
+	st_wait_members(g.fd[0], 1);
+	expect(0, &g, "state", "active");
+	expect(0, &g, "error", "0");
 }
 
 TEST(addresses_by_rank)
