@@ -8,13 +8,14 @@ import os
 import signal
 import socket
 import sys
-import time
 
 from . import kernels
 from .base import Error, GuestDied, KernelComplaint, Timeout, runs_dir, say
 from .cluster import Cluster
 
 GRACE = 5       # seconds that a command has for its end after SIGINT or SIGTERM
+LINK_KEYS = ('rate', 'delay', 'loss', 'jitter')
+LINK_WORDS = 'rate=, delay=, loss= or jitter='
 
 
 def main(argv=None):
@@ -38,9 +39,16 @@ def parser():
     run.add_argument('--addrs', type=int, default=1, metavar='N', help='addresses of each guest')
     run.add_argument('--smp', type=int, metavar='N', help='CPUs of each guest (not on UML)')
     run.add_argument('--mem', help='memory of each guest, as 512M')
-    run.add_argument('--link', default='', metavar='rate=,delay=,loss=',
+    run.add_argument('--link', default='', metavar='rate=,delay=,loss=,jitter=',
                      help='cables of that rate, wires of that delay and loss')
-    run.add_argument('--seed', type=int, default=1, help='decides which frames are lost')
+    run.add_argument('--seed', type=int, default=1,
+                     help='decides which frames are lost; in virtual time, on the whole run')
+    run.add_argument('--cost', metavar='zero|NAME=NS,...',
+                     help='what computing takes in virtual time: syscall=, resched=, tx=, rx=')
+    run.add_argument('--pcap', metavar='FILE',
+                     help='capture what crossed the wires (virtual time only)')
+    run.add_argument('--faults', metavar='FILE', help='what is to happen when: lines of SECONDS '
+                     'after the start of the command, and link, kill, pause or resume as below')
     run.add_argument('--node', type=int, metavar='I', help='run the command there only')
     run.add_argument('--timeout', type=float, default=300, metavar='S')
     run.add_argument('--quiet', action='store_true', help='only what the command prints')
@@ -74,7 +82,7 @@ def parser():
 
     link = subs.add_parser('link', help='change the wire between two nodes of a run',
                            usage='vm link [--id ID] [--directed] A [B] '
-                                 '{cut|heal|rate=R|delay=D|loss=L}...')
+                                 '{cut|heal|rate=R|delay=D|loss=L|jitter=J}...')
     link.add_argument('--directed', action='store_true', help='from A to B only')
     link.add_argument('words', nargs='+')
     link.set_defaults(call=cmd_link)
@@ -95,8 +103,8 @@ def parse_link(text):
     settings = {}
     for part in filter(None, text.split(',')):
         key, eq, value = part.partition('=')
-        if key not in ('rate', 'delay', 'loss') or not eq:
-            raise Error(f'--link {part}: rate=, delay= or loss= wanted')
+        if key not in LINK_KEYS or not eq:
+            raise Error(f'--link {part}: {LINK_WORDS} wanted')
         if value:
             settings[key] = value
     return settings
@@ -150,15 +158,20 @@ class Run:
                           mem=args.mem, module=args.module, modparam=args.modparam,
                           kunit=args.kunit, append=args.append, seed=args.seed, out=args.out,
                           leaks=args.leaks, timeout=args.timeout, quiet=args.quiet,
-                          siw=args.siw,
+                          siw=args.siw, cost=args.cost, pcap=args.pcap,
                           **parse_link(args.link))
         status = 0
+        faults = read_faults(args.faults) if args.faults else []
         try:
             with cluster:
+                for seconds, request in faults:
+                    cluster.at(seconds, lambda request=request: cluster.do(request))
                 status = self.run_command(cluster)
         except KernelComplaint as e:
             say(str(e))
             status = status or 1
+        if cluster.digest and not args.quiet:
+            print(cluster.digest, file=sys.stderr, flush=True)
         return status
 
     def run_command(self, cluster):
@@ -190,23 +203,21 @@ class Run:
         return status
 
     def wait_all(self, cluster, running):
-        deadline = cluster.end
+        deadline = cluster.now() + cluster.left()
         while any(p.running for p in running):
             while self.signals:
                 sig = self.signals.pop(0)
                 # asked twice: no more patience
                 self.forward(running, signal.SIGKILL if self.interrupted_by else sig)
                 self.interrupted_by = self.interrupted_by or sig
-                deadline = min(deadline, time.monotonic() + GRACE)
-            if time.monotonic() > deadline:
+                deadline = min(deadline, cluster.now() + GRACE)
+            if cluster.now() > deadline:
                 self.forward(running, signal.SIGKILL)
                 if not self.interrupted_by:
                     left = ', '.join(str(p.node) for p in running if p.running)
                     raise Timeout(f'no end after {cluster.timeout:.0f} s on node {left}')
                 break
-            with cluster.changed:
-                cluster.changed.wait_for(lambda: not any(p.running for p in running) or
-                                         self.signals, 0.2)
+            cluster.wait_for(lambda: not any(p.running for p in running) or self.signals, 0.2)
 
     @staticmethod
     def forward(running, sig):
@@ -269,23 +280,54 @@ def cmd_ps(_args):
     return 0
 
 
-def cmd_link(args):
-    request = {'directed': args.directed}
-    words = list(args.words)
+def link_request(words, directed=False):
+    """What Cluster.do() takes, of "A [B] cut|heal|rate=... ..."."""
+    request = {'do': 'link', 'directed': directed}
+    words = list(words)
+    if not words or not words[0].isdigit():
+        raise Error('the number of a node wanted')
     request['a'] = int(words.pop(0))
     if words and words[0].isdigit():
         request['b'] = int(words.pop(0))
     if not words:
-        raise Error('cut, heal, rate=, delay= or loss= wanted')
+        raise Error(f'cut, heal, {LINK_WORDS} wanted')
     for word in words:
         key, eq, value = word.partition('=')
         if word in ('cut', 'heal'):
             request[word] = True
-        elif eq and key in ('rate', 'delay', 'loss'):
+        elif eq and key in LINK_KEYS:
             request[key] = value
         else:
-            raise Error(f'{word}: cut, heal, rate=, delay= or loss= wanted')
-    ask(chosen(args), do='link', **request)
+            raise Error(f'{word}: cut, heal, {LINK_WORDS} wanted')
+    return request
+
+
+def read_faults(path):
+    """[(seconds, request)] of a file; # begins a comment."""
+    found = []
+    with open(path, encoding='utf-8') as f:
+        for number, line in enumerate(f, 1):
+            words = line.partition('#')[0].split()
+            if not words:
+                continue
+            try:
+                at, what, *rest = words
+                if what == 'link':
+                    directed = '--directed' in rest
+                    request = link_request([w for w in rest if w != '--directed'], directed)
+                elif what in ('kill', 'pause', 'resume'):
+                    node, = rest
+                    request = {'do': what, 'node': int(node)}
+                else:
+                    raise Error(f'{what}: link, kill, pause or resume wanted')
+                found.append((float(at), request))
+            except (Error, ValueError, TypeError) as e:
+                raise Error(f'{path}, line {number}: {e}') from e
+    return found
+
+
+def cmd_link(args):
+    ask(chosen(args), **link_request(args.words, args.directed))
     return 0
 
 

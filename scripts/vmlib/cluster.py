@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A cluster of guests with the switch between them."""
+"""A cluster of guests with the Ethernet between them."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
-import selectors
 import shlex
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -17,11 +16,15 @@ import time
 import weakref
 
 from . import base, complaints, guests, kernels
-from .base import Error, GuestDied, KernelComplaint, Timeout, helper, runs_dir, say
+from .base import Error, GuestDied, KernelComplaint, Timeout, runs_dir, say
+from .hosttime import HostTime
+from .virtual import VirtualTime
+from .world import SLACK
 
 UNITS = {
     'rate': {'bit': 1, 'kbit': 1e3, 'mbit': 1e6, 'gbit': 1e9, '': 1e6},
     'delay': {'s': 1e9, 'ms': 1e6, 'us': 1e3, 'ns': 1, '': 1e6},
+    'jitter': {'s': 1e9, 'ms': 1e6, 'us': 1e3, 'ns': 1, '': 1e6},
     'loss': {'%': 1e4, '': 1e4},
 }
 
@@ -36,12 +39,10 @@ STEP_SECONDS = 45
 # of 2026; the other kernels' are emulated. How much longer it takes is how slow a guest is.
 BOOT_SECONDS = {'uml': 0.6, 'uml-debug': 2, 'debug': 15}
 BOOT_SECONDS_EMULATED = 6
-# A bound is there to end what hangs, and the load may come after the boot.
-SLACK = 5
 
 
 def quantity(kind, value):
-    """'10mbit', '2ms', '0.1%' (or a plain number: Mbit/s, ms, %) in what the switch takes."""
+    """'10mbit', '2ms', '0.1%' (or a plain number: Mbit/s, ms, %) in what the Ethernet takes."""
     match = re.fullmatch(r'([\d.]+)\s*([a-z%]*?)(/s|ps)?', str(value).strip().lower())
     if not match or match[2] not in UNITS[kind]:
         raise Error(f'{kind}={value}: a number with one of {", ".join(UNITS[kind])}')
@@ -102,8 +103,7 @@ class Process:
     def wait_for(self, condition, timeout=60, what='show what was waited for'):
         """Wait until condition() holds (true) or the command ended (false)."""
         timeout = min(timeout * self._cluster.patience, self._cluster.left())
-        with self._cluster.changed:
-            ok = self._cluster.changed.wait_for(lambda: condition() or not self.running, timeout)
+        ok = self._cluster.wait_for(lambda: condition() or not self.running, timeout)
         if condition():
             return True
         if self._lost:
@@ -121,7 +121,7 @@ class Process:
 
     def signal(self, sig=signal.SIGTERM):
         """Send a signal to the command and what it started (its process group)."""
-        self._guest.send(guests.SIGNAL, self._number, guests.signal_payload(sig))
+        self._cluster.send(self._guest, guests.SIGNAL, self._number, guests.signal_payload(sig))
 
     def _take(self, stream, data):
         self._out[stream] += data
@@ -136,25 +136,28 @@ class Process:
         for stream, rest in self._partial.items():
             if rest and self._on_line:
                 self._take(stream, b'\n')
-        self.end_time = time.monotonic()
+        self.end_time = self._cluster.now()
         self.status = status
         self._lost = lost
 
 
 class Cluster:
-    """N guests and their switch; see README.md for the arguments."""
+    """N guests and their Ethernet; see README.md for the arguments."""
 
     all = weakref.WeakSet()             # for those who keep the logs of what failed
 
     def __init__(self, kernel='uml', nodes=1, addrs=1, smp=None, module=None, modparam='',
                  kunit=False, append='', mem=None, seed=1, rate=None, delay=None, loss=None,
-                 out=None, show=(), allow=(), leaks=None, timeout=3600, quiet=True, siw=False):
+                 jitter=None, out=None, show=(), allow=(), leaks=None, timeout=3600, quiet=True,
+                 siw=False, cost=None, pcap=None):
         if not 1 <= nodes <= 64 or not 1 <= addrs <= 250:
             raise Error('1 to 64 nodes, and 1 to 250 addresses each')
         self.kernel = kernels.ensure(kernel)
         if self.kernel.uml and (smp or 1) > 1:
             raise Error('UML has one CPU')
-        if siw and kernel not in kernels.BUILT:
+        if not self.kernel.virtual and (cost or pcap or jitter):
+            raise Error(f'cost, pcap and jitter are for virtual time, kernel {kernel} has the host\'s')
+        if siw and self.kernel.built not in kernels.BUILT:
             raise Error(f'kernel {kernel} has no software iWARP')
         self.nodes = nodes
         self.addrs = addrs
@@ -169,15 +172,15 @@ class Cluster:
         self.append = append
         self.mem = mem
         self.seed = seed
-        self.wire = {'delay': delay, 'loss': loss}
+        self.wire = {'delay': delay, 'loss': loss, 'jitter': jitter}
         self.rate = rate
         self.show = show
         self.allow = list(allow)
         self.leaks = self.kernel.debug if leaks is None else leaks
         self.quiet = quiet
         self.siw = siw
-        self.end = time.monotonic() + timeout
         self.timeout = timeout
+        self.end = None                 # of its life, on its clock
         self.keep = os.path.abspath(out) if out else None
         self.changed = threading.Condition(threading.RLock())
         self.guests = [guests.Guest(i) for i in range(nodes)]
@@ -187,15 +190,9 @@ class Cluster:
         self.initramfs = None
         self.boot_time = None
         self.patience = SLACK
+        self.digest = None              # of a run in virtual time, at its end
+        self.world = VirtualTime(self, cost, pcap) if self.kernel.virtual else HostTime(self)
         self._numbers = 0
-        self._life = None
-        self._switch = None
-        self._switch_keeper = None
-        self._switch_lock = threading.Lock()
-        self._thread = None
-        self._wake = None
-        self._control = None
-        self._stop = False
         self._checked = {}
         self._last_logs = None          # once it is closed
         self.complaints = []            # all that check_logs() has found
@@ -226,7 +223,8 @@ class Cluster:
         start = time.monotonic()
         try:
             self._prepare()
-            self._boot()
+            self.world.boot()
+            self.end = self.now() + self.timeout
             self._wait_ready()
             if self.module:
                 self._insert_module()
@@ -234,7 +232,8 @@ class Cluster:
             self.close()
             raise
         self.boot_time = time.monotonic() - start
-        self.patience = SLACK * max(1, self.boot_time / self._boot_seconds())
+        if not self.kernel.virtual:
+            self.patience = SLACK * max(1, self.boot_time / self._boot_seconds())
         if not self.quiet:
             say(f'{self.nodes} x {self.kernel.name} up in {self.boot_time:.1f} s (id {self.id})')
 
@@ -260,54 +259,41 @@ class Cluster:
         for guest in self.guests:
             guest.log = os.path.join(self.dir, f'node{guest.rank}.log')
             base.write(guest.log, '')
-        if not self.kernel.uml:
+        if not self.kernel.uml or self.kernel.virtual:
             self.initramfs = os.path.join(self.dir, 'initramfs')
             guests.make_initramfs(self.kernel, self.initramfs)
 
-    def _boot(self):
-        life, self._life = os.pipe()
-        mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in self.guests]
-        ports = [pair[0].fileno() for pair in pairs]
-        try:
-            self._switch_keeper, _ = guests.hold(
-                [helper('switch'), str(its.fileno()), str(self.seed), *map(str, ports)],
-                life, [its.fileno(), *ports], os.path.join(self.dir, 'switch.log'), self.dir)
-            self._switch = mine
-            self._switch.settimeout(60 * SLACK)
-            self._first_links()
-            self._start_thread()
-            for guest, (port, wire) in zip(self.guests, pairs):
-                port.close()
-                guests.boot(self, guest, wire, life)
-                self._watch(guest)
-        finally:
-            os.close(life)
-            its.close()
-            for pair in pairs:
-                pair[0].close()
-                pair[1].close()
-
-    def _first_links(self):
+    def first_links(self):
+        """What the Ethernet is told before anybody is there."""
         if self.rate is not None:
             for guest in self.guests:
-                self._tell_switch(f'port {guest.rank} rate={quantity("rate", self.rate)}')
-        wire = {k: v for k, v in self.wire.items() if v is not None}
+                yield f'port {guest.rank} rate={quantity("rate", self.rate)}'
+        wire = ' '.join(f'{k}={quantity(k, v)}' for k, v in self.wire.items() if v is not None)
         if wire:
-            for a in range(self.nodes):
-                for b in range(a + 1, self.nodes):
-                    self.link(a, b, **wire)
+            for a, b in itertools.permutations(range(self.nodes), 2):
+                yield f'link {a} {b} {wire}'
+
+    # its clock: the host's, or the guests' own
+
+    def now(self):
+        """Seconds, since whenever."""
+        return self.world.now()
+
+    def wait_for(self, condition, seconds):
+        """Let time pass until condition() holds, which it returns, or for so many seconds."""
+        return self.world.wait(condition, seconds)
+
+    def sleep(self, seconds):
+        self.wait_for(lambda: False, seconds)
 
     def left(self):
         """Seconds of its life."""
-        return max(0, self.end - time.monotonic())
+        return max(0, self.end - self.now()) if self.end is not None else self.timeout
 
     def _wait_ready(self):
         bound = SLACK * (60 if self.kernel.uml else 120)
-        with self.changed:
-            self.changed.wait_for(
-                lambda: any(g.dead or g.failed for g in self.guests) or
-                all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self.left()))
+        self.wait_for(lambda: any(g.dead or g.failed for g in self.guests) or
+                      all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self.left()))
         for guest in self.guests:
             why = guest.failed or guest.dead or (None if guest.ready else 'no answer in time')
             if why:
@@ -327,29 +313,13 @@ class Cluster:
             if self.keep and self.dir:
                 for guest in self.guests:
                     shutil.copy(guest.log, self.keep)
-        self._stop = True
-        if self._thread:
-            # it may have ended by itself
-            with contextlib.suppress(OSError):
-                self._wake.send(b'x')
-            self._thread.join(10)
-            self._thread = None
+        self.world.stop()
         for guest in self.guests:
             if guest.pid and guest.keeper.poll() is None:
                 guests.signal_pid(guest.pid, signal.SIGKILL)
-        if self._life is not None:
-            os.close(self._life)
-            self._life = None
-        for keeper in [g.keeper for g in self.guests] + [self._switch_keeper]:
-            if keeper:
-                keeper.wait(20 * SLACK)
-        for sock in [self._switch, self._control, self._wake, *(g.channel for g in self.guests)]:
-            if sock:
-                sock.close()
-        self._switch = self._control = self._wake = None
+        self.world.end()
         for guest in self.guests:
             guest.dead = guest.dead or 'the cluster was closed'
-            guest.channel = None
         if self.dir:
             self._last_logs = self.logs()
             base.remove_tree(self.dir)
@@ -357,45 +327,12 @@ class Cluster:
                 os.rmdir(runs_dir())
             self.dir = None
 
-    # the thread that listens
+    # what guests say
 
-    def _start_thread(self):
-        self._wake, listen = socket.socketpair()
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(listen, selectors.EVENT_READ, ('wake', None))
-        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._control.bind(os.path.join(self.dir, 'control'))
-        self._control.listen(16)
-        self._selector.register(self._control, selectors.EVENT_READ, ('control', None))
-        self._thread = threading.Thread(target=self._listen, args=(listen,), daemon=True)
-        self._thread.start()
-
-    def _watch(self, guest):
-        self._selector.register(guest.channel, selectors.EVENT_READ, ('guest', guest))
-        self._wake.send(b'g')
-
-    def _listen(self, wake):
-        with wake, self._selector:
-            while not self._stop:
-                for key, _ in self._selector.select(1):
-                    kind, guest = key.data
-                    if kind == 'wake':
-                        wake.recv(64)
-                    elif kind == 'control':
-                        # each asker in a thread of its own: it may wait for the switch
-                        asker, _ = self._control.accept()
-                        threading.Thread(target=self._serve, args=(asker,), daemon=True).start()
-                    else:
-                        self._hear(guest)
-
-    def _hear(self, guest):
-        try:
-            data = guest.channel.recv(1 << 18)
-        except OSError:
-            data = b''
+    def hear(self, guest, data):
+        """Bytes from a guest; nothing at all: it is gone."""
         with self.changed:
             if not data:
-                self._selector.unregister(guest.channel)
                 self._bury(guest)
             for kind, number, payload in guest.frames(data):
                 self._take_frame(guest, kind, number, payload)
@@ -407,6 +344,8 @@ class Cluster:
             guest.ready = True
         elif kind == guests.TAKEN:
             guest.took(int.from_bytes(payload, 'little'))
+        elif kind == guests.ASK:
+            self.send(guest, guests.PARAMS, 0, ' '.join(guests.init_params(self, guest)).encode())
         elif kind == guests.FAILED:
             guest.failed = payload.decode(errors='replace')
         elif kind in (guests.STDOUT, guests.STDERR) and p:
@@ -415,7 +354,7 @@ class Cluster:
             p._end(status=guests.status_of(int.from_bytes(payload, 'little')))
 
     def _bury(self, guest):
-        guest.dead = 'killed' if guest.killed else 'its kernel ended'
+        guest.dead = 'killed' if guest.killed else guest.why or 'its kernel ended'
         guest.paused = False
         guest.took(0)
         for p in guest.commands.values():
@@ -423,6 +362,10 @@ class Cluster:
                 p._end(lost=guest.dead)
 
     # commands
+
+    def send(self, guest, kind, number, payload):
+        """A frame to the first process of a guest."""
+        self.world.send(guest, guests.HEAD.pack(len(payload), number, kind) + payload)
 
     def env(self, node):
         """The environment of commands on a node."""
@@ -436,7 +379,7 @@ class Cluster:
                 'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
                 'SPINDLE_RANK': str(node), 'SPINDLE_NODES': str(self.nodes),
                 'SPINDLE_ADDR': own[0], 'SPINDLE_ADDRS': ' '.join(own),
-                'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.kernel.name,
+                'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.kernel.built,
                 'SPINDLE_OUT': self.out, **({'SPINDLE_SIW': '1'} if self.siw else {})}
 
     def start(self, node, command, env=None, cwd=None, on_line=None):
@@ -450,8 +393,8 @@ class Cluster:
             guest.commands[number] = p
         merged = {**self.env(node), **{k: str(v) for k, v in (env or {}).items()}}
         try:
-            guest.send(guests.START, number,
-                       guests.start_payload(argv, merged, cwd or os.getcwd()))
+            self.send(guest, guests.START, number,
+                      guests.start_payload(argv, merged, cwd or os.getcwd()))
         except Error:
             del guest.commands[number]
             raise
@@ -472,50 +415,37 @@ class Cluster:
 
     # wires and nodes
 
-    def _tell_switch(self, line):
-        with self._switch_lock:
-            self._switch.sendall(line.encode() + b'\n')
-            reply = b''
-            while not reply.endswith(b'\n'):
-                data = self._switch.recv(1 << 16)
-                if not data:
-                    raise Error('the switch is gone')
-                reply += data
-        reply = reply.decode().strip()
-        if reply.startswith('error'):
-            raise Error(f'switch: {line}: {reply}')
-        return reply
-
     def link(self, a, b=None, cut=None, heal=False, rate=None, delay=None, loss=None,
-             directed=False):
+             jitter=None, directed=False):
         """Change the wire between two nodes, in both directions unless directed.
 
-        cut and heal break and mend it; rate ('100mbit'), delay ('2ms') and loss ('0.1%') stay
-        until changed, 0 ends them. Without b it is node a's own cable, of which rate alone
-        can be changed, or the wires to all others for the rest.
+        cut and heal break and mend it; rate ('100mbit'), delay ('2ms'), loss ('0.1%') and, in
+        virtual time, jitter ('1us') stay until changed, 0 ends them. Without b it is node a's own
+        cable, of which rate alone can be changed, or the wires to all others for the rest.
         """
         others = [i for i in range(self.nodes) if i != a] if b is None else [b]
         if b is None and rate is not None:
-            self._tell_switch(f'port {a} rate={quantity("rate", rate)}')
+            self.world.tell(f'port {a} rate={quantity("rate", rate)}')
             rate = None
         settings = []
         if cut or heal:
             settings.append(f'cut={int(bool(cut))}')
-        for kind, value in (('rate', rate), ('delay', delay), ('loss', loss)):
+        for kind, value in (('rate', rate), ('delay', delay), ('loss', loss),
+                            ('jitter', jitter)):
             if value is not None:
                 settings.append(f'{kind}={quantity(kind, value)}')
         if not settings:
             return
         for other in others:
-            self._tell_switch(f'link {a} {other} {" ".join(settings)}')
+            self.world.tell(f'link {a} {other} {" ".join(settings)}')
             if not directed:
-                self._tell_switch(f'link {other} {a} {" ".join(settings)}')
+                self.world.tell(f'link {other} {a} {" ".join(settings)}')
 
     def stats(self):
         """What went over the wires: {(a, b): {frames, bytes, lost, dropped, held}}."""
         keys = ('frames', 'bytes', 'lost', 'dropped', 'held')
         rows = [list(map(int, row.split()))
-                for row in self._tell_switch('stats').split(';') if not row.startswith('ok')]
+                for row in self.world.tell('stats').split(';') if not row.startswith('ok')]
         return {(r[0], r[1]): dict(zip(keys, r[2:])) for r in rows}
 
     def kill(self, node):
@@ -524,24 +454,20 @@ class Cluster:
         if guest.dead:
             return
         guest.killed = True
-        guests.signal_pid(guest.pid, signal.SIGKILL)
-        self._tell_switch(f'port {node} stalled=1')
-        with self.changed:
-            if not self.changed.wait_for(lambda: guest.dead, 20 * self.patience):
-                raise Timeout(f'node {node} did not end')
+        self.world.kill(guest)
+        if not self.wait_for(lambda: guest.dead, 20 * self.patience):
+            raise Timeout(f'node {node} did not end')
 
     def pause(self, node):
-        """Stop the guest (SIGSTOP); the others' frames to it are lost once its buffers are full."""
+        """Stop the guest; the others' frames to it are lost once its buffers are full."""
         guest = self._alive(node)
         guest.paused = True
-        self._tell_switch(f'port {node} stalled=1')
-        guests.signal_pid(guest.pid, signal.SIGSTOP)
+        self.world.pause(guest)
 
     def resume(self, node):
         guest = self._alive(node)
-        guests.signal_pid(guest.pid, signal.SIGCONT)
+        self.world.resume(guest)
         guest.paused = False
-        self._tell_switch(f'port {node} stalled=0')
 
     def _alive(self, node):
         guest = self.guests[node]
@@ -602,13 +528,14 @@ class Cluster:
                 except (Timeout, GuestDied) as e:
                     problems.append(f'node {p.node}: {what}: {e}')
             if what == 'the module leaves':
-                last = time.monotonic()
+                last = self.now()
         if self.leaks and any(not g.dead for g in alive):
             problems += self._scan_leaks(alive, last)
         try:
             self.check_logs()
         except KernelComplaint as e:
             problems.append(str(e))
+        self.world.finish()
         if problems:
             raise KernelComplaint('\n'.join(problems))
 
@@ -622,7 +549,7 @@ class Cluster:
         running = [p for g in alive for p in list(g.commands.values()) if p.running]
         for guest in alive:
             with contextlib.suppress(GuestDied):
-                guest.send(guests.SIGNAL, 0, guests.signal_payload(signal.SIGKILL))
+                self.send(guest, guests.SIGNAL, 0, guests.signal_payload(signal.SIGKILL))
         for p in running:
             with contextlib.suppress(GuestDied, Timeout):
                 p.wait(10)
@@ -643,7 +570,7 @@ class Cluster:
 
     def _scan_leaks(self, alive, last):
         # kmemleak does not report what is younger than five seconds
-        time.sleep(max(0, min(last + 5.3 - time.monotonic(), self.left())))
+        self.sleep(max(0, min(last + 5.3 - self.now(), self.left())))
         problems = []
         scan = ('cd /sys/kernel/debug && echo scan > kmemleak && echo scan > kmemleak && '
                 'cat kmemleak')
@@ -659,17 +586,27 @@ class Cluster:
 
     # control from outside
 
-    def _serve(self, asker):
+    def serve(self, asker):
+        """One that asks at the control socket."""
         with asker, contextlib.suppress(OSError):
             asker.settimeout(10 * SLACK)
             with asker.makefile('rw') as f:
                 try:
-                    reply = {'ok': self._do(json.loads(f.readline()))}
+                    request = json.loads(f.readline())
+                    reply = {'ok': self.world.between(lambda: self.do(request))}
                 except (Error, ValueError, KeyError, TypeError, IndexError) as e:
                     reply = {'error': str(e) or type(e).__name__}
                 f.write(json.dumps(reply) + '\n')
 
-    def _do(self, request):
+    def at(self, seconds, call):
+        """In virtual time: have something done so many seconds from now, while others wait."""
+        if not self.kernel.virtual:
+            raise Error(f'kernel {self.kernel.name} has no virtual time')
+        self.world.at(self.now() + seconds, call)
+
+    def do(self, request):
+        """Something that was asked for from outside, or by a file of faults."""
+        request = dict(request)
         what = request.pop('do')
         if what == 'info':
             return {'id': self.id, 'pid': os.getpid(), 'kernel': self.kernel.name,

@@ -17,15 +17,11 @@ import time
 import urllib.parse
 
 from . import base
-from .base import Error, GuestDied, Timeout, helper, read
+from .base import Error, helper, read
 
 HEAD = struct.Struct('<III')            # length, command, type; see init.c
-START, SIGNAL = 1, 2
-READY, STDOUT, STDERR, EXIT, FAILED, TAKEN = 16, 17, 18, 19, 20, 21
-
-# UML's terminal stops for good when it is given more than 4 KiB that nobody has read yet
-WINDOW = 2048
-TAKE_SECONDS = 300                      # for what a guest that runs must have read by then
+START, SIGNAL, PARAMS = 1, 2, 3
+READY, STDOUT, STDERR, EXIT, FAILED, TAKEN, ASK = 16, 17, 18, 19, 20, 21, 22
 
 MTU = 4300                              # for an RDMA MTU of 4096
 SOCKET_BUFFER = 1 << 20
@@ -67,6 +63,7 @@ class Guest:
         self.ready = False
         self.failed = None          # why it did not get ready
         self.dead = None            # how it ended
+        self.why = None             # what the calendar says of that
         self.killed = False         # by Cluster.kill(): its end is no complaint
         self.paused = False
         self.commands = {}
@@ -74,25 +71,6 @@ class Guest:
         self.send_lock = threading.Lock()
         self.unread = 0             # bytes sent that it has not read
         self.read = threading.Condition()
-
-    def send(self, kind, command, payload):
-        """Not to be called by the thread that listens: it may wait for the guest to read."""
-        data = HEAD.pack(len(payload), command, kind) + payload
-        with self.send_lock:
-            for at in range(0, len(data), WINDOW // 2):
-                piece = data[at:at + WINDOW // 2]
-                with self.read:
-                    if not self.read.wait_for(
-                            lambda: self.dead or self.paused or self.unread < WINDOW // 2,
-                            TAKE_SECONDS):
-                        raise Timeout(f'node {self.rank} takes no commands')
-                    if self.dead or self.channel is None:
-                        raise GuestDied(f'node {self.rank} is gone ({self.dead})')
-                    self.unread += len(piece)
-                try:
-                    self.channel.sendall(piece)
-                except OSError as e:
-                    raise GuestDied(f'node {self.rank} is gone ({e})') from e
 
     def took(self, count):
         with self.read:
@@ -124,7 +102,7 @@ def start_payload(argv, env, cwd):
         b''.join(os.fsencode(s) + b'\0' for s in strings)
 
 
-def hold(argv, life, fds, log, rmdir=None):
+def hold(argv, life, fds, log, rmdir=None, cwd=None, env=None):
     """Start a process under a keeper; the keeper's Popen and the process's pid."""
     back, pid_w = os.pipe()
     try:
@@ -133,7 +111,7 @@ def hold(argv, life, fds, log, rmdir=None):
                 [helper('keeper'), str(life), str(pid_w), *(['-d', rmdir] if rmdir else []),
                  '--', *argv],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                pass_fds=[life, pid_w, *fds])
+                pass_fds=[life, pid_w, *fds], cwd=cwd, env=env)
     except BaseException:
         os.close(back)
         raise
@@ -177,7 +155,7 @@ def kernel_params(cluster):
                'workqueue.watchdog_thresh=180']
     if cluster.kernel.debug:
         params += ['kmemleak=on', 'kasan_multi_shot', 'no_hash_pointers']
-    if cluster.kernel.name != 'uml':
+    if cluster.kernel.built != 'uml':
         params.append('sysctl.kernel.hung_task_timeout_secs=240')
     return params
 
@@ -190,6 +168,20 @@ def uml_argv(cluster, guest, channel, net):
             f'vec0:transport=fd,fd={net},depth=128,mtu={MTU},mac={mac(guest.rank)}',
             f'uml_dir={cluster.dir}/', f'umid=node{guest.rank}',
             *kernel_params(cluster), *init_params(cluster, guest), *cluster.append.split()]
+
+
+def virtual_argv(cluster, guest):
+    """All on this line decides on the run: no path is there. init.c asks for init_params()."""
+    costs = ','.join(str(ns) for ns in cluster.world.costs.values())
+    # the place of the host's stack would decide on the size of memory
+    return ['setarch', '-R', cluster.kernel.image, f'mem={cluster.mem or "512M"}',
+            'initrd=initramfs', 'con=null', 'con0=null,fd:1', 'console=tty0',
+            f'ttnet={guest.rank},{MTU}', f'ttseed={cluster.seed * 64 + guest.rank}',
+            f'ttcost={costs}', f'time-travel=ext:{guest.rank}:calendar',
+            'uml_dir=./', f'umid=node{guest.rank}',
+            # the seed is all the randomness there is: nobody need wait for more
+            'random.trust_cpu=on', 'random.trust_bootloader=on',
+            *kernel_params(cluster), *cluster.append.split()]
 
 
 def qemu_argv(cluster, guest, channel, net):
@@ -235,6 +227,8 @@ def cpio_entry(number, name, mode, data=b'', device=(0, 0)):
 
 def early_modules(kernel):
     """The .ko files for the initramfs in the order in which they load."""
+    if kernel.uml:
+        return []
     needs = {}
     paths = {}
     for line in read(os.path.join(kernel.modules, 'modules.dep')).splitlines():
@@ -325,6 +319,13 @@ def boot(cluster, guest, net, life):
         guest.keeper, guest.pid = hold(argv, life, [theirs.fileno(), net.fileno()], guest.log)
     guest.channel = ours
     set_send_buffer(ours)
+
+
+def boot_virtual(cluster, guest, life):
+    """Start a guest that talks to the calendar alone."""
+    env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/', 'TERM': 'linux'}
+    guest.keeper, guest.pid = hold(virtual_argv(cluster, guest), life, [], guest.log,
+                                   cwd=cluster.dir, env=env)
 
 
 def signal_pid(pid, sig):

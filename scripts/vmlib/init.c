@@ -4,6 +4,9 @@
  * over it, brings the network and soft-RoCE up, then runs commands for the
  * host over a character device until the host goes away.
  *
+ * What it is to do stands on the kernel's command line; in virtual time, where
+ * all on that line decides on the run, the host says the rest when asked.
+ *
  * A frame on the channel is struct frame_head and a payload, little endian.
  * guests.py holds the other end.
  */
@@ -36,12 +39,14 @@
 enum frame_type {
 	FRAME_START = 1,	/* host: argc, envc, cwd\0 argv\0... env\0... */
 	FRAME_SIGNAL = 2,	/* host: u32 signal, to the command's group; id 0: to all */
+	FRAME_PARAMS = 3,	/* host: more of the kernel's command line */
 	FRAME_READY = 16,	/* guest: set up, commands are taken */
 	FRAME_STDOUT = 17,
 	FRAME_STDERR = 18,
 	FRAME_EXIT = 19,	/* guest: u32 wait status */
 	FRAME_FAILED = 20,	/* guest: setup failed, the reason */
 	FRAME_TAKEN = 21,	/* guest: u32 bytes that were read from the channel */
+	FRAME_ASK = 22,		/* guest: for the parameters */
 };
 
 struct frame_head {
@@ -64,6 +69,7 @@ struct command {
 
 static struct command commands[MAX_COMMANDS];
 static int channel = -1;
+static bool virtual;		/* time */
 static char cmdline[8192];
 static char reason[512];
 
@@ -249,7 +255,8 @@ static int mount_root(bool initramfs)
 	if (initramfs) {
 		mkdir("/lower", 0755);
 		mkdir("/rw", 0755);
-		if (do_mount("root", "/lower", "9p", MS_RDONLY,
+		if (virtual ? do_mount("none", "/lower", "hostfs", MS_RDONLY, "/") :
+		    do_mount("root", "/lower", "9p", MS_RDONLY,
 			     "trans=virtio,version=9p2000.L,cache=loose,msize=262144"))
 			return -1;
 	}
@@ -327,7 +334,7 @@ static int mount_all(bool initramfs)
 	out = param("spindle.out");
 	if (out) {
 		make_dirs(out);
-		if (initramfs ?
+		if (initramfs && !virtual ?
 		    do_mount("out", out, "9p", 0, "trans=virtio,version=9p2000.L,msize=262144") :
 		    do_mount("none", out, "hostfs", 0, out))
 			return -1;
@@ -465,6 +472,8 @@ static int open_channel(bool initramfs)
 	glob_t found;
 	int i;
 
+	channel = open("/dev/vchan", O_RDWR | O_CLOEXEC);
+	virtual = channel >= 0;
 	for (i = 0; channel < 0 && i < 500; i++) {
 		if (!initramfs) {
 			channel = open("/dev/ttyS0", O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -481,6 +490,38 @@ static int open_channel(bool initramfs)
 		cfmakeraw(&raw);
 		tcsetattr(channel, TCSANOW, &raw);
 	}
+	return 0;
+}
+
+static int read_all(int fd, void *buf, size_t len)
+{
+	char *p = buf;
+
+	while (len) {
+		ssize_t n = read(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
+/* The rest of the kernel's command line, from the host. */
+static int ask_params(void)
+{
+	size_t have = strcspn(cmdline, "\n");
+	struct frame_head head;
+
+	send_frame(FRAME_ASK, 0, "", 0);
+	cmdline[have++] = ' ';
+	if (read_all(channel, &head, sizeof(head)) || head.type != FRAME_PARAMS ||
+	    head.len >= sizeof(cmdline) - have || read_all(channel, cmdline + have, head.len))
+		return fail("no parameters from the host");
+	cmdline[have + head.len] = 0;
 	return 0;
 }
 
@@ -817,7 +858,9 @@ int main(void)
 		halt();
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
-	err = set_up(initramfs);
+	err = virtual ? ask_params() : 0;
+	if (!err)
+		err = set_up(initramfs);
 	if (err) {
 		send_frame(FRAME_FAILED, 0, reason, strlen(reason));
 		/* the host ends us once it has read that */

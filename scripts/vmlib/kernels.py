@@ -25,10 +25,17 @@ DEBIAN = {
     'debian-6.1': ('linux-image-amd64', 'linux-headers-amd64'),
     'debian-6.12': ('linux-image-6.12-amd64', 'linux-headers-6.12-amd64'),
 }
-NAMES = [*BUILT, *DEBIAN]
+# name: the kernel whose guests then share a virtual clock
+VIRTUAL = {'virtual': 'uml', 'virtual-debug': 'uml-debug'}
+NAMES = [*BUILT, *VIRTUAL, *DEBIAN]
+# in the order in which they are applied
+PATCHES = ['uml', 'virtual-clock', 'virtual-random', 'virtual-ethernet', 'virtual-channel']
+# a build is the same whenever and wherever it is made
+REPRODUCIBLE = ['KBUILD_BUILD_TIMESTAMP=1970-01-01', 'KBUILD_BUILD_USER=spindle',
+                'KBUILD_BUILD_HOST=spindle', 'KBUILD_BUILD_VERSION=1']
 SOURCE = '6.1'
 # a change of how a build or an unpacked package is laid out makes new cache entries
-RECIPE = '1'
+RECIPE = '2'
 
 
 class Kernel:
@@ -43,16 +50,25 @@ class Kernel:
         self.modules = modules      # .../lib/modules/RELEASE
 
     @property
+    def built(self):
+        """The name of the build that it is."""
+        return VIRTUAL.get(self.name, self.name)
+
+    @property
+    def virtual(self):
+        return self.name in VIRTUAL
+
+    @property
     def uml(self):
-        return self.name in BUILT and BUILT[self.name][1] == 'um'
+        return self.built in BUILT and BUILT[self.built][1] == 'um'
 
     @property
     def debug(self):
-        return self.name in ('uml-debug', 'debug')
+        return self.built in ('uml-debug', 'debug')
 
     @property
     def kunit(self):
-        return self.name in BUILT
+        return self.built in BUILT
 
     def make_args(self):
         return ['ARCH=um'] if self.uml else []
@@ -73,6 +89,10 @@ def finish(temp, where, **facts):
 
 def ensure(name):
     """The kernel of that name, made if it is not there."""
+    if name in VIRTUAL:
+        kernel = ensure_built(VIRTUAL[name])
+        kernel.name = name
+        return kernel
     if name in BUILT:
         return ensure_built(name)
     if name in DEBIAN:
@@ -122,8 +142,8 @@ def source_tree():
     if not os.path.exists(tar):
         raise Error(f'no {tar}: run scripts/setup first')
     version = output('dpkg-query', '-W', '-f', '${Version}', package)
-    patch = os.path.join(CONFIGS, 'uml.patch')
-    key = f'{version}-{digest(base.read(patch))}'
+    patches = [os.path.join(CONFIGS, f'{name}.patch') for name in PATCHES]
+    key = f'{version}-{digest(*map(base.read, patches))}'
     where = os.path.join(base.cache_dir(), 'src', f'linux-{SOURCE}_{key}'.replace('~', '-'))
     if not os.path.exists(where):
         with locked(os.path.join(base.cache_dir(), 'src', 'lock'), 'the kernel source'):
@@ -134,7 +154,9 @@ def source_tree():
                 log = os.path.join(base.cache_dir(), 'src', 'log')
                 logged(['tar', '-xf', tar, '-C', temp, '--strip-components=1'], log,
                        f'unpacking {package}')
-                logged(['patch', '-s', '-p1', '-d', temp, '-i', patch], log, 'patching it')
+                for patch in patches:
+                    logged(['patch', '-s', '-p1', '-d', temp, '-i', patch], log,
+                           f'patching it with {os.path.basename(patch)}')
                 os.rename(temp, where)
     return where, key
 
@@ -158,7 +180,8 @@ def ensure_built(name):
         build = os.path.join(temp, 'build')
         log = os.path.join(base.cache_dir(), 'kernels', f'{name}.log')
         wanted = os.path.join(temp, 'fragment.config')
-        run = ['make', jobs(), '-C', source, f'O={build}', f'ARCH={arch}']
+        run = ['make', jobs(), '-C', source, f'O={build}', f'ARCH={arch}',
+               *REPRODUCIBLE]
         os.makedirs(build)
         base.write(wanted, config)
         base.write(log, '')
@@ -312,8 +335,8 @@ def build_module(kernel, kunit=None):
         kunit = kernel.kunit
     elif kunit and not kernel.kunit:
         raise Error(f'kernel {kernel.name} has no KUnit')
-    where = os.path.join(base.PROJECT, 'build', kernel.name)
-    with locked(where + '.lock', f'the module for {kernel.name}'):
+    where = os.path.join(base.PROJECT, 'build', kernel.built)
+    with locked(where + '.lock', f'the module for {kernel.built}'):
         changed = copy_tree(kernel, where)
         result = os.path.join(where, 'spindle.ko')
         stamp = os.path.join(where, '.built')
@@ -327,7 +350,7 @@ def build_module(kernel, kunit=None):
             os.unlink(stamp)
         logged(['make', jobs(), '-C', kernel.kdir, f'M={where}', *kernel.make_args(),
                 *(['CONFIG_SPINDLE_KUNIT=y'] if kunit else []), 'modules'], log,
-               f'building the module for {kernel.name}')
+               f'building the module for {kernel.built}')
         warnings = [line for line in base.read(log).splitlines() if 'warning:' in line.lower()]
         if warnings:
             say('\n'.join(['the compiler warned:', *warnings]))

@@ -74,9 +74,9 @@ def processes_of(run_id):
     return found
 
 
-@pytest.fixture(scope='module')
-def pair():
-    with Cluster(kernel='uml', nodes=2, module=False) as c:
+@pytest.fixture(scope='module', params=['uml', 'virtual'])
+def pair(request):
+    with Cluster(kernel=request.param, nodes=2, module=False) as c:
         yield c
 
 
