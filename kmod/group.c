@@ -53,7 +53,7 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	strscpy(g->name, name, sizeof(g->name));
 	g->gid = gid;
 	g->config = *config;
-	g->core.opt = SP_OPT_ALL;
+	g->core.opt = SP_OPT_ALL & ~sp_config_off(config);
 	g->node = node;
 	INIT_LIST_HEAD(&g->on_engine);
 	INIT_LIST_HEAD(&g->on_kicked);

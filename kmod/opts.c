@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Socket options: making and joining groups, asking about them. */
+#include <linux/build_bug.h>
+#include <linux/capability.h>
 #include <linux/ctype.h>
 #include <linux/log2.h>
 #include <linux/memcontrol.h>
@@ -93,6 +95,21 @@ static int sp_opt_check(const char *name, u32 flags, const __u32 *resv,
 	return sp_name_check(name);
 }
 
+/* Optimisations that are off: that slows down what others do, or stalls it. */
+static int sp_opt_off_check(const struct net *net, u32 off)
+{
+	static_assert(SPINDLE_OFF_SEND == SP_OPT_SEND);
+	static_assert(SPINDLE_OFF_RECEIVE == SP_OPT_RECEIVE);
+	static_assert(SPINDLE_OFF_DELIVER == SP_OPT_DELIVER);
+	static_assert(SPINDLE_OFF_NULL == SP_OPT_NULL);
+	static_assert(SPINDLE_OFF_UNLOCK == SP_OPT_UNLOCK);
+	static_assert(SPINDLE_OFF_ALL == SP_OPT_ALL);
+
+	if (off & ~SPINDLE_OFF_ALL)
+		return -EINVAL;
+	return !off || ns_capable(net->user_ns, CAP_NET_ADMIN) ? 0 : -EPERM;
+}
+
 /* What create and join have in common, before and after. */
 static int sp_opt_begin(struct sp_sock *ss)
 {
@@ -145,6 +162,8 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	if (!ret)
 		ret = sp_opt_check(opt.name, opt.flags, opt.__resv,
 				   ARRAY_SIZE(opt.__resv));
+	if (!ret)
+		ret = sp_opt_off_check(sock_net(sk), opt.optimise_off);
 	if (ret)
 		return ret;
 	if (!opt.members)
@@ -156,6 +175,7 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
 	if (opt.flags & SPINDLE_F_NO_MAJORITY)
 		cfg.flags |= SP_CONFIG_NO_MAJORITY;
+	cfg.flags |= opt.optimise_off << SP_CONFIG_OFF_SHIFT;
 	ret = sp_config_check(&cfg);
 	if (ret)
 		return ret;
@@ -388,6 +408,7 @@ static void sp_opt_info(const struct sp_sock *ss,
 	info->depth = g->config.depth;
 	info->sent = READ_ONCE(ss->sent);
 	info->received = READ_ONCE(ss->received);
+	info->optimise_off = sp_config_off(&g->config);
 }
 
 static int sp_opt_give(const void *from, size_t size, char __user *optval,

@@ -10,6 +10,7 @@
 
 #include <linux/types.h>
 #include "core/ballot.h"
+#include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
 #define SP_WIRE_VERSION	3
@@ -103,7 +104,7 @@ struct sp_msg_wake {
  * @window: bytes of ring a sender has; likewise
  * @max_msg: largest message; likewise
  * @depth: messages in flight of one sender; likewise
- * @flags: SP_CONFIG_*
+ * @flags: SP_CONFIG_*. A node that does not know one does not join
  */
 struct sp_config {
 	u32 members;
@@ -115,7 +116,15 @@ struct sp_config {
 };
 
 #define SP_CONFIG_NO_MAJORITY	(1U << 0)	/* goes on without a majority */
-#define SP_CONFIG_ALL		SP_CONFIG_NO_MAJORITY
+#define SP_CONFIG_OFF_SHIFT	8		/* SP_OPT_* that are off, from here on */
+#define SP_CONFIG_ALL		(SP_CONFIG_NO_MAJORITY | \
+				 SP_OPT_ALL << SP_CONFIG_OFF_SHIFT)
+
+/* SP_OPT_* that are off. */
+static inline u32 sp_config_off(const struct sp_config *cfg)
+{
+	return cfg->flags >> SP_CONFIG_OFF_SHIFT & SP_OPT_ALL;
+}
 
 /**
  * struct sp_msg_join - a program on the sending node wants to be a member

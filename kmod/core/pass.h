@@ -17,7 +17,10 @@ struct sp_core;
 /*
  * The optimisations of the Spindle paper. Each can be turned off, so that what
  * it brings can be measured; what programs see stays the same, but for
- * SP_OPT_NULL: without nulls a sender that is silent stalls the others.
+ * SP_OPT_NULL: without nulls a sender that is silent stalls the others. All nodes
+ * must agree on that one from the first turn on: who has given up turns comes to
+ * rounds that who gives up none never reaches. So they are part of a group's
+ * configuration, with these numbers (wire.h, SPINDLE_OFF_*).
  */
 #define SP_OPT_SEND	(1U << 0)	/* one push for all that was committed (3.2) */
 #define SP_OPT_RECEIVE	(1U << 1)	/* one ack for all that was received (3.2) */
@@ -180,7 +183,8 @@ struct sp_peer {
  * @consumed_due: peers must be told of consumption at least up to here
  * @faulty: node whose writes made sp_pass() return -EPROTO
  * @nulls_sent: turns of own lanes given up
- * @opt: SP_OPT_* that are on; the shell may change it at any time, and kicks
+ * @opt: SP_OPT_* that are on, the same on all nodes. It stays in a kernel; the
+ *	simulator changes all of them but SP_OPT_NULL at any time
  * @on: what @opt was when the pass began
  * @batches: by stage; written by passes only
  * @ops: the shell

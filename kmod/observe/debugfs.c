@@ -5,7 +5,7 @@
  *
  *   sst       the shared state table as this node sees it, and how its view is
  *             about to end
- *   optimise  which of the paper's optimisations are on
+ *   optimise  which of the paper's optimisations are on, by the configuration
  *   batches   how many messages each stage takes at once
  *   activity  what goes on for the group on this node, for who waits for quiet
  *
@@ -127,7 +127,7 @@ static const char * const sp_opt_names[] = {
 static int sp_optimise_show(struct seq_file *m, void *data)
 {
 	const struct sp_group *g = m->private;
-	u32 opt = READ_ONCE(g->core.opt);
+	u32 opt = SP_OPT_ALL & ~sp_config_off(&g->config);
 	const char *space = "";
 	u32 i;
 
@@ -140,66 +140,7 @@ static int sp_optimise_show(struct seq_file *m, void *data)
 	seq_puts(m, opt ? "\n" : "none\n");
 	return 0;
 }
-
-/* Returns SP_OPT_* or -EINVAL. */
-static int sp_optimise_parse(char *words)
-{
-	int opt = 0;
-	char *word;
-
-	words = strim(words);
-	if (!strcmp(words, "all"))
-		return SP_OPT_ALL;
-	if (!strcmp(words, "none"))
-		return 0;
-	do {
-		int i;
-
-		words = skip_spaces(words);
-		word = strsep(&words, " \t\n");
-		i = match_string(sp_opt_names, ARRAY_SIZE(sp_opt_names), word);
-		if (i < 0)
-			return -EINVAL;
-		opt |= BIT(i);
-	} while (words);
-	return opt;
-}
-
-static ssize_t sp_optimise_write(struct file *file, const char __user *from,
-				 size_t len, loff_t *pos)
-{
-	struct sp_group *g = file_inode(file)->i_private;
-	char *words;
-	int opt;
-
-	if (len > 100)
-		return -EINVAL;
-	words = memdup_user_nul(from, len);
-	if (IS_ERR(words))
-		return PTR_ERR(words);
-	opt = sp_optimise_parse(words);
-	kfree(words);
-	if (opt < 0)
-		return opt;
-	WRITE_ONCE(g->core.opt, opt);
-	/* Nulls may be due that were not before. */
-	sp_group_kick(g);
-	return len;
-}
-
-static int sp_optimise_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, sp_optimise_show, inode->i_private);
-}
-
-static const struct file_operations sp_optimise_fops = {
-	.owner = THIS_MODULE,
-	.open = sp_optimise_open,
-	.read = seq_read,
-	.write = sp_optimise_write,
-	.llseek = seq_lseek,
-	.release = single_release,
-};
+DEFINE_SHOW_ATTRIBUTE(sp_optimise);
 
 /* Guards the batches_seen of all groups. */
 static DEFINE_MUTEX(sp_batches_lock);
@@ -308,7 +249,7 @@ void sp_debugfs_group_add(struct sp_group *g)
 {
 	g->dir = debugfs_create_dir(g->name, g->node->dir);
 	debugfs_create_file("sst", 0400, g->dir, g, &sp_sst_fops);
-	debugfs_create_file("optimise", 0600, g->dir, g, &sp_optimise_fops);
+	debugfs_create_file("optimise", 0400, g->dir, g, &sp_optimise_fops);
 	debugfs_create_file("batches", 0600, g->dir, g, &sp_batches_fops);
 	debugfs_create_file("activity", 0400, g->dir, g, &sp_activity_fops);
 }

@@ -24,9 +24,11 @@ _Static_assert(sizeof(struct sockaddr_spindle) == 28, "sockaddr_spindle");
 _Static_assert(offsetof(struct sockaddr_spindle, ss_rank) == 4, "ss_rank");
 _Static_assert(offsetof(struct sockaddr_spindle, ss_addr) == 8, "ss_addr");
 _Static_assert(sizeof(struct spindle_group_create) == 120, "group_create");
+_Static_assert(offsetof(struct spindle_group_create, optimise_off) == 88, "create.optimise_off");
 _Static_assert(sizeof(struct spindle_group_join) == 152, "group_join");
 _Static_assert(sizeof(struct spindle_group_info) == 152, "group_info");
 _Static_assert(offsetof(struct spindle_group_info, sent) == 104, "sent");
+_Static_assert(offsetof(struct spindle_group_info, optimise_off) == 120, "info.optimise_off");
 _Static_assert(sizeof(struct spindle_msg_info) == 24, "msg_info");
 _Static_assert(sizeof(struct spindle_event_member) == 32, "event_member");
 _Static_assert(sizeof(struct spindle_event) == 64, "event");
@@ -163,13 +165,19 @@ TEST(create_and_join_need_a_capability)
 	CHECK_EQ(st_info(g.fd[0]).state, SPINDLE_STATE_FORMING);
 }
 
+/* What was before is put back at the end. */
+static void let_in(const char *range, char before[64])
+{
+	if (!st_read_file(GID_RANGE, before, 64))
+		FAIL("no " GID_RANGE);
+	CHECK(st_write_file(GID_RANGE, range));
+}
+
 TEST(gid_range_lets_in)
 {
 	char before[64];
 
-	if (!st_read_file(GID_RANGE, before, sizeof(before)))
-		FAIL("no " GID_RANGE);
-	CHECK(st_write_file(GID_RANGE, "4000 4010"));
+	let_in("4000 4010", before);
 	try_as(3999, EPERM);
 	try_as(4000, 0);
 	try_as(4005, 0);
@@ -189,9 +197,7 @@ TEST(gid_range_and_supplementary_groups)
 	char before[64];
 	pid_t pid;
 
-	if (!st_read_file(GID_RANGE, before, sizeof(before)))
-		FAIL("no " GID_RANGE);
-	CHECK(st_write_file(GID_RANGE, "4242 4242"));
+	let_in("4242 4242", before);
 	pid = CHECK_OK(fork());
 	if (!pid) {
 		struct spindle_group_create c = { .members = 2 };
@@ -201,6 +207,35 @@ TEST(gid_range_and_supplementary_groups)
 		CHECK_OK(setresuid(65534, 65534, 65534));
 		st_name(c.name);
 		CHECK_OK(st_create(st_bound(0), &c));
+		_exit(0);
+	}
+	st_reap(pid);
+	CHECK(st_write_file(GID_RANGE, before));
+}
+
+/* Who may create may not therefore say what slows down others. */
+TEST(optimise_off_needs_a_capability)
+{
+	char before[64];
+	pid_t pid;
+
+	let_in("4242 4242", before);
+	pid = CHECK_OK(fork());
+	if (!pid) {
+		struct spindle_group_create c = { .members = 2 };
+		int fd = st_bound(0);
+
+		be_nobody(4242);
+		st_name(c.name);
+		for (c.optimise_off = 1; c.optimise_off < SPINDLE_OFF_ALL; c.optimise_off <<= 1)
+			expect_create(fd, &c, EPERM);
+		c.optimise_off = SPINDLE_OFF_ALL;
+		expect_create(fd, &c, EPERM);
+		c.optimise_off = SPINDLE_OFF_ALL + 1;
+		expect_create(fd, &c, EINVAL);
+		CHECK_EQ(st_info(fd).state, SPINDLE_STATE_NONE);
+		c.optimise_off = 0;
+		expect_create(fd, &c, 0);
 		_exit(0);
 	}
 	st_reap(pid);
@@ -652,6 +687,9 @@ TEST(create_reserved_bits)
 	TRY_CREATE(flags, SPINDLE_F_RECEIVER, 0);
 	TRY_CREATE(flags, SPINDLE_F_NO_MAJORITY, 0);
 	TRY_CREATE(flags, SPINDLE_F_NO_MAJORITY | SPINDLE_F_RECEIVER, 0);
+	TRY_CREATE(optimise_off, SPINDLE_OFF_ALL, 0);
+	TRY_CREATE(optimise_off, SPINDLE_OFF_ALL + 1, EINVAL);
+	TRY_CREATE(optimise_off, 1U << 31 | SPINDLE_OFF_NULL, EINVAL);
 }
 
 TEST(join_reserved_bits)

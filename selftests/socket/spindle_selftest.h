@@ -572,6 +572,7 @@ struct st_config {
 	unsigned int depth;
 	uint64_t receivers;	/* bit i: member i never sends */
 	uint32_t flags;		/* of the group */
+	uint32_t optimise_off;	/* SPINDLE_OFF_* */
 	int events;		/* SPINDLE_WANT_*, from the beginning */
 	bool recvinfo;
 };
@@ -594,6 +595,7 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.max_msg = c->max_msg,
 		.depth = c->depth,
 		.flags = c->flags | (c->receivers & 1 ? SPINDLE_F_RECEIVER : 0),
+		.optimise_off = c->optimise_off,
 	};
 
 	snprintf(create.name, sizeof(create.name), "%s", name);

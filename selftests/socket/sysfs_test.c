@@ -381,14 +381,6 @@ static void expect_debug(unsigned int node, const struct st_group *g, const char
 		FAIL("%s is \"%s\", not \"%s\"", path, got, want);
 }
 
-static void optimise(unsigned int node, const struct st_group *g, const char *words)
-{
-	const char *path = debug_path(node, g, "optimise");
-
-	if (!st_write_file(path, words))
-		FAIL("%s does not take \"%s\": %s", path, words, st_err(errno));
-}
-
 /* A word and what is counted of one moment; before there is a view, too. */
 TEST(activity_in_debugfs)
 {
@@ -422,36 +414,59 @@ TEST(activity_in_debugfs)
 	CHECK_EQ(st_activity(0, &g).passes, after.passes);
 }
 
-/* Before there is a view, too. */
-TEST(optimise_in_debugfs)
+static const char *const optimised_names[] = { "send", "receive", "deliver", "null", "unlock" };
+
+/* On all nodes, before there is a view, too. */
+static void expect_optimised(const struct st_group *g, uint32_t off)
 {
-	char too_long[200];
-	const char * const bad[] = {
-		" ", "\n", "nothing", "send, null", "all send", "none send", "sendnull", too_long,
-	};
-	struct st_config c = { .members = 2, .nodes = 2 };
-	struct st_group g = { 0 };
+	char want[128] = "";
 	unsigned int i;
 
-	snprintf(too_long, sizeof(too_long), "%-150s", "all");
-	st_open_but(&g, &c, 1);
-	expect_debug(0, &g, "optimise", "send receive deliver null unlock\n");
-	optimise(0, &g, "none\n");
-	expect_debug(0, &g, "optimise", "none\n");
-	optimise(0, &g, " null  send\tnull\n");
-	expect_debug(0, &g, "optimise", "send null\n");
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		int fd = CHECK_OK(open(debug_path(0, &g, "optimise"), O_WRONLY));
-
-		CHECK_ERR(write(fd, bad[i], strlen(bad[i])), EINVAL);
-		close(fd);
-		expect_debug(0, &g, "optimise", "send null\n");
+	for (i = 0; i < ARRAY_SIZE(optimised_names); i++) {
+		if (off >> i & 1)
+			continue;
+		if (*want)
+			strcat(want, " ");
+		strcat(want, optimised_names[i]);
 	}
-	optimise(0, &g, "all");
-	expect_debug(0, &g, "optimise", "send receive deliver null unlock\n");
-	expect_debug(0, &g, "batches", "send batches 0 messages 0 mean 0.00\n"
-		     "receive batches 0 messages 0 mean 0.00\n"
-		     "deliver batches 0 messages 0 mean 0.00\n");
+	strcat(want, *want ? "\n" : "none\n");
+	for (i = 0; i < g->nodes; i++)
+		expect_debug(i, g, "optimise", want);
+	for (i = 0; i < g->n; i++)
+		CHECK_EQ(st_info(g->fd[i]).optimise_off, off);
+}
+
+/* The creator says which are on, and who joins takes that. */
+TEST(optimise_agreed_on)
+{
+	static const uint32_t off[] = {
+		0, SPINDLE_OFF_SEND, SPINDLE_OFF_RECEIVE, SPINDLE_OFF_DELIVER, SPINDLE_OFF_NULL,
+		SPINDLE_OFF_UNLOCK, SPINDLE_OFF_SEND | SPINDLE_OFF_NULL, SPINDLE_OFF_ALL,
+	};
+	unsigned int i, k;
+	struct stat st;
+
+	for (i = 0; i < ARRAY_SIZE(off); i++) {
+		struct st_config c = { .members = 3, .nodes = 2, .optimise_off = off[i] };
+		struct st_group g = { 0 };
+
+		st_open_but(&g, &c, 1);
+		expect_optimised(&g, off[i]);
+		CHECK_OK(stat(debug_path(1, &g, "optimise"), &st));
+		CHECK_EQ(st.st_mode & 07777, 0400);
+		for (k = 0; k < g.n; k++)
+			close(g.fd[k]);
+	}
+}
+
+static void expect_batches(const struct st_group *g, unsigned int node, const char *send,
+			   const char *receive, const char *deliver)
+{
+	char want[256];
+
+	snprintf(want, sizeof(want), "send batches %s\nreceive batches %s\ndeliver batches %s\n",
+		 send, receive, deliver);
+	expect_debug(node, g, "batches", want);
 }
 
 static void talk(struct st_group *g, const char *what)
@@ -470,36 +485,54 @@ static void talk(struct st_group *g, const char *what)
 			CHECK_INTACT(CHECK_OK(st_recv(g->fd[k], &m, 0)) > 0);
 }
 
-/* All off, then some on and off amid the traffic: nothing is lost. */
-TEST(baseline_in_debugfs)
+/* All off, then all but nulls: nothing is lost, and a stage takes one at a time. */
+TEST(baseline)
 {
-	static const char * const turns[] = {
-		"none", "all", "null receive", "null send deliver", "null unlock", "all",
-	};
-	struct st_config c = { .members = 2, .nodes = 2 };
+	struct st_config c = { .members = 2, .nodes = 2, .optimise_off = SPINDLE_OFF_ALL };
+	const char *each = "20 messages 20 mean 1.00 1:20", *nothing = "0 messages 0 mean 0.00";
 	struct st_group g = { 0 };
-	unsigned int i, node;
+	unsigned int node;
 	uint64_t writes;
 
 	st_open(&g, &c);
-	for (i = 0; i < ARRAY_SIZE(turns); i++) {
-		for (node = 0; node < 2; node++)
-			optimise(node, &g, turns[i]);
-		writes = counter(0, &g, "rdma_writes") + counter(0, &g, "sends");
-		talk(&g, turns[i]);
-		if (i)
-			continue;
-		for (node = 0; node < 2; node++)
-			expect_debug(node, &g, "batches",
-				     "send batches 20 messages 20 mean 1.00 1:20\n"
-				     "receive batches 20 messages 20 mean 1.00 1:20\n"
-				     "deliver batches 40 messages 40 mean 1.00 1:40\n");
-		/* bytes, descriptors and a row of each; an ack of each */
-		CHECK(counter(0, &g, "rdma_writes") + counter(0, &g, "sends") >= writes + 80);
-		CHECK(st_write_file(debug_path(0, &g, "batches"), "0"));
-		expect_debug(0, &g, "batches", "send batches 0 messages 0 mean 0.00\n"
-			     "receive batches 0 messages 0 mean 0.00\n"
-			     "deliver batches 0 messages 0 mean 0.00\n");
+	expect_optimised(&g, SPINDLE_OFF_ALL);
+	expect_batches(&g, 0, nothing, nothing, nothing);
+	writes = counter(0, &g, "rdma_writes") + counter(0, &g, "sends");
+	talk(&g, "the baseline");
+	for (node = 0; node < 2; node++) {
+		expect_batches(&g, node, each, each, "40 messages 40 mean 1.00 1:40");
+		CHECK_EQ(counter(node, &g, "nulls"), 0);
+	}
+	/* bytes, descriptors and a row of each; an ack of each */
+	CHECK(counter(0, &g, "rdma_writes") + counter(0, &g, "sends") >= writes + 80);
+	CHECK(st_write_file(debug_path(0, &g, "batches"), "0"));
+	expect_batches(&g, 0, nothing, nothing, nothing);
+}
+
+/* Each by itself, and what the benchmarks measure. */
+TEST(some_optimised)
+{
+	static const uint32_t on[] = {
+		SPINDLE_OFF_SEND, SPINDLE_OFF_RECEIVE, SPINDLE_OFF_DELIVER, SPINDLE_OFF_NULL,
+		SPINDLE_OFF_UNLOCK, SPINDLE_OFF_SEND | SPINDLE_OFF_RECEIVE,
+		SPINDLE_OFF_ALL & ~SPINDLE_OFF_UNLOCK,
+	};
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(on); i++) {
+		struct st_config c = {
+			.members = 2, .nodes = 2, .optimise_off = SPINDLE_OFF_ALL & ~on[i],
+		};
+		struct st_group g = { 0 };
+
+		st_open(&g, &c);
+		talk(&g, "some");
+		for (k = 0; k < 2; k++)
+			CHECK_OK(shutdown(g.fd[k], SHUT_WR));
+		for (k = 0; k < 2; k++) {
+			st_expect_end(g.fd[k]);
+			close(g.fd[k]);
+		}
 	}
 }
 

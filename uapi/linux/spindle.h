@@ -87,6 +87,18 @@ struct sockaddr_spindle {
 
 #define SPINDLE_F_ALL		(SPINDLE_F_RECEIVER | SPINDLE_F_NO_MAJORITY)
 
+/*
+ * Create, for measurements: what the group does without on all its nodes (the
+ * baseline of the paper is without all of it). Slow at best; without nulls a
+ * sender that is silent, or sends less than the others, stalls the group.
+ */
+#define SPINDLE_OFF_SEND	(1U << 0)	/* batches of messages pushed */
+#define SPINDLE_OFF_RECEIVE	(1U << 1)	/* batches of messages acknowledged */
+#define SPINDLE_OFF_DELIVER	(1U << 2)	/* batches of messages delivered */
+#define SPINDLE_OFF_NULL	(1U << 3)	/* nulls: turns that are given up */
+#define SPINDLE_OFF_UNLOCK	(1U << 4)	/* posting without a lane's lock */
+#define SPINDLE_OFF_ALL		((1U << 5) - 1)
+
 /**
  * struct spindle_group_create - make a group and be its first member
  * @name: NUL-terminated, printable, without '/', not "." nor ".."
@@ -102,6 +114,8 @@ struct sockaddr_spindle {
  *	SPINDLE_MIN_DEPTH to SPINDLE_MAX_DEPTH; 0: 1024. The last one is kept
  *	for its end of the stream: one message less may be in flight
  * @flags: SPINDLE_F_* of this member and of the group
+ * @optimise_off: SPINDLE_OFF_*; other than zero only with CAP_NET_ADMIN. Who
+ *	joins takes it as it is
  * @__resv: must be zero
  */
 struct spindle_group_create {
@@ -112,7 +126,8 @@ struct spindle_group_create {
 	__u32	max_msg;
 	__u32	depth;
 	__u32	flags;
-	__u32	__resv[8];
+	__u32	optimise_off;
+	__u32	__resv[7];
 };
 
 /**
@@ -162,6 +177,7 @@ enum spindle_group_state {
  * @depth: places for messages of a sender in flight
  * @sent: messages this member sent
  * @received: messages this member took from its socket
+ * @optimise_off: SPINDLE_OFF_* that the group was created with
  * @__resv: reads as zero
  */
 struct spindle_group_info {
@@ -177,7 +193,8 @@ struct spindle_group_info {
 	__u32	depth;
 	__aligned_u64 sent;
 	__aligned_u64 received;
-	__u32	__resv[8];
+	__u32	optimise_off;
+	__u32	__resv[7];
 };
 
 /**

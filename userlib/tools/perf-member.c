@@ -265,6 +265,7 @@ static struct spindle_group_create config_of(const struct perf_options *opt, uns
 		.window = idle ? opt->idle_window : opt->window,
 		.max_msg = idle ? 0 : opt->max_msg,
 		.depth = idle ? SPINDLE_MIN_DEPTH : opt->depth,
+		.optimise_off = opt->optimise_off,
 	};
 
 	perf_group_name(opt, c.name, sizeof(c.name), i, idle);
@@ -307,6 +308,14 @@ static void enter(struct perf_member *m, struct perf_flow *f, unsigned int i)
 	}
 }
 
+/* They are the creator's; a program that was told of others measures something else. */
+static void check_optimised(struct perf_member *m, const struct spindle_group_info *info)
+{
+	if (m->opt->optimise && info->optimise_off != m->opt->optimise_off)
+		perf_die(m, "%s was created with other optimisations than %s", info->name,
+			 m->opt->optimise);
+}
+
 static void await_view(struct perf_member *m, struct perf_flow *f)
 {
 	const struct perf_ops *ops = all_ops[m->opt->mode];
@@ -325,6 +334,7 @@ static void await_view(struct perf_member *m, struct perf_flow *f)
 		perf_pause_ns(ns);
 		ns = ns < 5000000 ? ns * 2 : ns;
 	}
+	check_optimised(m, &info);
 	f->res->rank = info.rank;
 	f->res->members = info.members;
 	f->res->senders = info.senders;
@@ -337,28 +347,15 @@ static void await_idle(struct perf_member *m, unsigned int i)
 	socklen_t len = sizeof(info);
 
 	while (!getsockopt(m->idle[i], SOL_SPINDLE, SPINDLE_GROUP_INFO, &info, &len)) {
-		if (info.state == SPINDLE_STATE_ACTIVE)
+		if (info.state == SPINDLE_STATE_ACTIVE) {
+			check_optimised(m, &info);
 			return;
+		}
 		if (perf_now() > m->deadline)
 			perf_die(m, "idle group %u: no first view in time", i);
 		perf_pause_ns(1000000);
 	}
 	perf_die(m, "idle group %u: %s", i, strerror(errno));
-}
-
-static void set_optimisations(struct perf_member *m)
-{
-	const struct perf_options *opt = m->opt;
-	char name[SPINDLE_NAME_LEN], err[128];
-	unsigned int i, n = opt->active + opt->idle;
-	bool idle;
-
-	for (i = 0; opt->optimise && i < n; i++) {
-		idle = i >= opt->active;
-		perf_group_name(opt, name, sizeof(name), idle ? i - opt->active : i, idle);
-		if (perf_optimise(opt, opt->addr[m->index], name, err, sizeof(err)))
-			perf_die(m, "%s", err);
-	}
 }
 
 static void start_flow(struct perf_member *m, struct perf_flow *f)
@@ -429,7 +426,6 @@ void perf_member_run(const struct perf_options *opt, struct perf_shared *shared,
 		await_view(&m, &m.flows[i]);
 	for (i = 0; i < opt->idle; i++)
 		await_idle(&m, i);
-	set_optimisations(&m);
 	for (i = 0; i < opt->active; i++)
 		start_flow(&m, &m.flows[i]);
 	perf_count_word(&shared->ready);

@@ -142,6 +142,25 @@ static unsigned int part_of(struct argp_state *state, const char *text, unsigned
 	return number(state, text, 1, all);
 }
 
+static uint32_t optimised_off(struct argp_state *state, const char *list)
+{
+	static const char *const names[] = { "send", "receive", "deliver", "null", "unlock", NULL };
+	char *copy, *word, *save = NULL;
+	uint32_t on = 0;
+
+	if (!strcmp(list, "all"))
+		return 0;
+	if (!strcmp(list, "none"))
+		return SPINDLE_OFF_ALL;
+	copy = strdup(list);
+	for (word = strtok_r(copy, ", ", &save); word; word = strtok_r(NULL, ", ", &save))
+		on |= 1U << choice(state, word, names);
+	free(copy);
+	if (!on)
+		argp_error(state, "\"%s\": no optimisations", list);
+	return SPINDLE_OFF_ALL & ~on;
+}
+
 static void addresses(struct argp_state *state, struct perf_options *opt, const char *list)
 {
 	char *copy = strdup(list), *word, *save = NULL;
@@ -183,8 +202,7 @@ static void finish(struct argp_state *state, struct later *l)
 	opt->senders = senders == opt->members ? 0 : senders;
 	if (opt->delay_us && !opt->delayed)
 		opt->delayed = l->delayed ? part_of(state, l->delayed, senders) : 1;
-	if (l->seconds_given && opt->optimise && !strstr(opt->optimise, "null") &&
-	    !strstr(opt->optimise, "all") && senders > 1)
+	if (l->seconds_given && (opt->optimise_off & SPINDLE_OFF_NULL) && senders > 1)
 		argp_error(state, "without nulls all have to send as many messages: -n, not -D");
 	if (!opt->max_msg)
 		opt->max_msg = opt->size ? opt->size : 1;
@@ -298,6 +316,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_OPTIMISE:
 		opt->optimise = arg;
+		opt->optimise_off = optimised_off(state, arg);
 		break;
 	case OPT_STATS:
 		opt->stats = true;

@@ -206,30 +206,3 @@ struct json_object *perf_batches_read(const struct perf_options *opt, const char
 	json_object_put(all);
 	return NULL;
 }
-
-/* Turn on what is named and the rest off, in one group on one node. */
-int perf_optimise(const struct perf_options *opt, const char *addr, const char *group,
-		  char *err, size_t size)
-{
-	char node[INET6_ADDRSTRLEN], path[PATH_MAX], words[256];
-	unsigned int i;
-	FILE *f;
-	int ret;
-
-	node_name(addr, node, sizeof(node));
-	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s/optimise", node, group);
-	snprintf(words, sizeof(words), "%s", opt->optimise);
-	for (i = 0; words[i]; i++)
-		if (words[i] == ',')
-			words[i] = ' ';
-	f = fopen(path, "we");
-	if (!f) {
-		snprintf(err, size, "%.90s: %s", path, strerror(errno));
-		return -1;
-	}
-	fprintf(f, "%s\n", words);
-	ret = fclose(f);
-	if (ret)
-		snprintf(err, size, "\"%.40s\" to optimise: %s", words, strerror(errno));
-	return ret;
-}

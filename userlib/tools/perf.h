@@ -83,7 +83,8 @@ enum perf_latency {
  * @verify: enum perf_verify
  * @latency: enum perf_latency
  * @interval_us: pause between messages of the closed loop
- * @optimise: words for the file of that name; NULL: leave it
+ * @optimise: names of the optimisations that are on; NULL: all, or as the creator says
+ * @optimise_off: the others: SPINDLE_OFF_*
  * @stats: read the counters
  * @json: JSON goes there, "-" for standard output; NULL: none
  * @marks: tell when the measurement begins and ends
@@ -118,6 +119,7 @@ struct perf_options {
 	enum perf_latency latency;
 	unsigned int interval_us;
 	const char *optimise;
+	uint32_t optimise_off;
 	bool stats;
 	const char *json;
 	bool marks;
@@ -313,8 +315,6 @@ struct json_object *perf_counters_diff(const struct perf_counters *before,
 				       const struct perf_counters *after);
 void perf_batches_reset(const struct perf_options *opt, const char *group);
 struct json_object *perf_batches_read(const struct perf_options *opt, const char *group);
-int perf_optimise(const struct perf_options *opt, const char *addr, const char *group,
-		  char *err, size_t size);
 
 /* perf-report.c */
 /**
