@@ -208,10 +208,12 @@ struct sp_recv {
  * @recvs: SP_RQ_DEPTH of them
  * @rbuf: their buffers
  * @rbuf_dma: for the device
- * @sq_lock: guards @open, @built, @posted, @sent, @advertised and posting
+ * @sq_lock: guards @open, @built, @posted, @held, @sent, @advertised and posting
  * @open: work requests may be built
  * @built: work requests built so far
  * @posted: of these, posted
+ * @held: some wait for a completion before they are posted. The completion
+ *	handler reads it without the lock
  * @completed: of these, completed. The completion handler writes it (release),
  *	everybody reads it (acquire): slots below it are free
  * @sent: SENDs so far
@@ -268,6 +270,7 @@ struct sp_link {
 	bool open;
 	u64 built;
 	u64 posted;
+	bool held;
 	u64 completed;
 	u32 sent;
 	u32 granted;

@@ -9,6 +9,12 @@
  *
  * The last request of each chain is signalled, so that everything completes in
  * the end; requests of one queue complete in order.
+ *
+ * A registration is alone in the queue: it is posted when all before it has
+ * completed, and what was built after it when it has completed itself. A retry
+ * of soft-RoCE begins at the oldest request without an acknowledgment, and does
+ * local ones that come after that a second time. A key that is registered twice
+ * fails, and the error is not even reported while an older request is pending.
  */
 #include "fabric.h"
 
@@ -23,6 +29,19 @@ static u32 sp_free_slots(const struct sp_link *link)
 	return SP_SQ_DEPTH - (u32)(link->built - sp_post_completed(link));
 }
 
+/* A request and all before it have completed. */
+static void sp_completed(struct sp_slot *slot)
+{
+	struct sp_link *link = slot->link;
+
+	/* A, see above. */
+	smp_store_release(&link->completed, slot->seq + 1);
+	/* Pairs with the barrier of sp_flush(). */
+	smp_mb();
+	if (unlikely(READ_ONCE(link->held)))
+		sp_post_flush(link);
+}
+
 static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct sp_slot *slot = container_of(wc->wr_cqe, struct sp_slot, cqe);
@@ -32,8 +51,7 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 		sp_link_break(link, -EHOSTDOWN, ib_wc_status_msg(wc->status));
 		return;
 	}
-	/* A, see above. */
-	smp_store_release(&link->completed, slot->seq + 1);
+	sp_completed(slot);
 	sp_up->progress(link->node->sdev);
 	sp_link_owes(link);
 }
@@ -46,8 +64,7 @@ static void sp_beat_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (unlikely(wc->status != IB_WC_SUCCESS))
 		sp_post_done(cq, wc);
 	else
-		/* A, see above. */
-		smp_store_release(&slot->link->completed, slot->seq + 1);
+		sp_completed(slot);
 }
 
 /**
@@ -76,27 +93,58 @@ static struct sp_slot *sp_build(struct sp_link *link)
 	return slot;
 }
 
-/* Post all that was built, as one chain, its last request signalled. */
-static int sp_flush(struct sp_link *link)
+/* May the next request be posted? A registration is alone, see above. */
+static bool sp_may_post(struct sp_link *link)
+{
+	u64 seq = link->posted;
+
+	if (likely(sp_slot(link, seq)->wr.send.opcode != IB_WR_REG_MR &&
+		   sp_slot(link, seq - 1)->wr.send.opcode != IB_WR_REG_MR))
+		return true;
+	return sp_post_completed(link) == seq;
+}
+
+/* Post what was built and may be posted, as one chain, its last request signalled. */
+static int sp_post_chain(struct sp_link *link)
 {
 	struct ib_send_wr *first = &sp_slot(link, link->posted)->wr.send;
+	struct ib_send_wr *last = NULL;
 	const struct ib_send_wr *bad;
-	struct ib_send_wr *wr;
 	int ret;
 
-	lockdep_assert_held(&link->sq_lock);
-	if (link->posted == link->built)
+	while (link->posted != link->built && sp_may_post(link)) {
+		struct ib_send_wr *wr = &sp_slot(link, link->posted++)->wr.send;
+
+		if (last)
+			last->next = wr;
+		last = wr;
+	}
+	WRITE_ONCE(link->held, link->posted != link->built);
+	if (!last)
 		return 0;
-	for (wr = first; ++link->posted != link->built; wr = wr->next)
-		wr->next = &sp_slot(link, link->posted)->wr.send;
-	wr->next = NULL;
-	wr->send_flags |= IB_SEND_SIGNALED;
+	last->send_flags |= IB_SEND_SIGNALED;
 	link->posts++;
 	ret = ib_post_send(link->qp, first, &bad);
 	if (unlikely(ret)) {
 		link->open = false;
 		sp_link_break(link, ret, "posting failed");
 	}
+	return ret;
+}
+
+/* Post all that was built; sp_completed() posts what has to wait. */
+static int sp_flush(struct sp_link *link)
+{
+	int ret;
+
+	lockdep_assert_held(&link->sq_lock);
+	do {
+		ret = sp_post_chain(link);
+		if (likely(ret || !link->held))
+			break;
+		/* Either we see what has completed, or it sees that we wait. */
+		smp_mb();
+	} while (sp_may_post(link));
 	return ret;
 }
 
@@ -314,7 +362,8 @@ unlock:
  * @link: whose peer it is for
  * @mr: mapped, its key set
  *
- * What is sent after this finds the key valid.
+ * What is sent after this finds the key valid: all that is built on the link
+ * waits until the registration has completed.
  *
  * Return: 0, -EAGAIN, -ENOTCONN, or what posting failed with.
  */
@@ -367,6 +416,8 @@ int sp_post_beat(struct sp_link *link)
 /**
  * sp_post_flush() - post what was built
  * @link: the link
+ *
+ * Context: any but hard interrupt.
  */
 void sp_post_flush(struct sp_link *link)
 {
