@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import re
+import shlex
 import sys
 
 import pytest
@@ -58,12 +59,14 @@ def pytest_collection_modifyitems(items):
         group = re.sub(r'[^\w.-]+', '-', ' '.join([part_of(item), *shared(item)]))
         if shared(item):
             item.add_marker(pytest.mark.xdist_group(group))
+        # so that -k finds tests by their fixtures
+        item.extra_keyword_matches.update(item.fixturenames)
     items.sort(key=lambda item: FIRST.index(part_of(item)) if part_of(item) in FIRST else len(FIRST))
 
 
 def slug(nodeid):
     """A test's name as that of a directory."""
-    name = nodeid.partition('@')[0].rpartition('/')[2].replace('.py::', '-')
+    name = plain(nodeid).rpartition('/')[2].replace('.py::', '-')
     return re.sub(r'[^\w.-]+', '-', name).strip('-')[:120]
 
 
@@ -96,6 +99,35 @@ def keep(nodeid, text):
                 f.write(log)
 
 
+def replay(item):
+    """How to have a run in virtual time again, with all tests before it in the same guests."""
+    if re.search(r'\[(uml|debian|debug)', item.nodeid) or \
+            not any(cluster.kernel.virtual for cluster in Cluster.all):
+        return ''
+    tests = [item]
+    mark = item.get_closest_marker('xdist_group')
+    if mark:
+        group = [i for i in item.session.items if i.get_closest_marker('xdist_group') == mark]
+        program = getattr(item, 'originalname', '') == 'test_program'
+        # a program's tests run together, whichever fails
+        tests = group if program else group[:group.index(item) + 1]
+    where = os.path.join(FAILURES, slug(item.nodeid))
+    path = os.path.join(where, 'replay')
+    os.makedirs(where, exist_ok=True)
+    chosen = [f'{k}={shlex.quote(v)}' for k, v in os.environ.items() if k.startswith('SPINDLE_')]
+    with open(path, 'w', encoding='utf-8') as f:
+        f.write('#!/bin/sh\n' + shlex.join(['cd', os.getcwd()]) + '\n' + ' '.join(
+            [*chosen, '/usr/bin/python3 -B -m pytest -v -p no:cacheprovider',
+             f'--rootdir={shlex.quote(PROJECT)}',
+             *(shlex.quote(plain(os.path.join(PROJECT, i.nodeid))) for i in tests)]) + '\n')
+    return f'replay: sh {os.path.relpath(path, PROJECT)}'
+
+
+def plain(nodeid):
+    """A test's name without the group that pytest-xdist adds."""
+    return nodeid.partition('@')[0]
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
@@ -106,10 +138,16 @@ def pytest_runtest_makereport(item, call):
     text = f'{report.when}: {report.longreprtext}\n{said}'
     if said:
         report.sections.append(('kernel', said))
+    command = replay(item)
+    if command:
+        report.sections.append(('virtual time', command))
+        text += f'\n{command}'
     keep(item.nodeid, text)
     broken = BROKEN.search(text) or call.excinfo.errisinstance((KernelComplaint, GuestDied))
-    again = not broken and report.when != 'teardown' and part_of(item) in IN_GUESTS
-    prop = ('again', 'yes' if again else 'no')
+    # in virtual time it would only happen again
+    unsteady = not broken and not command and report.when != 'teardown' and \
+        part_of(item) in IN_GUESTS
+    prop = ('again', 'yes' if unsteady else 'no')
     # the last report of a test brings its properties
     item.user_properties.append(prop)
     report.user_properties.append(prop)

@@ -40,7 +40,7 @@ PARTS = ['build', 'userlib', 'sim', 'model', 'coverage', 'lint', 'harness', 'ben
          'guests', 'guests_x86']
 # What --quick leaves out, and how it runs the rest.
 SLOW = ['harness', 'guests_x86']
-QUICK = {'SPINDLE_TEST_KERNEL': 'uml', 'SPINDLE_TEST_SEEDS': '500'}
+QUICK = {'SPINDLE_TEST_KERNEL': 'virtual', 'SPINDLE_TEST_SEEDS': '500'}
 FULL = {'SPINDLE_TEST_FULL': '1', 'SPINDLE_TEST_SEEDS': '50000'}
 # Kernels in the order in which they are made; which parts need them.
 KERNELS = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The module's KUnit suites, run once in a guest; each of their cases is one here.
 
-SPINDLE_TEST_KERNEL chooses the kernel, one of those that have KUnit (default: uml-debug).
+SPINDLE_TEST_KERNEL chooses the kernel, one of those that have KUnit (default: virtual-debug).
 """
 
 import glob
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 # pylint: disable=wrong-import-position,redefined-outer-name
 from vmlib import Cluster, KernelComplaint
 
-KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml-debug')
+KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'virtual-debug')
 RESULTS = '/sys/kernel/debug/kunit'
 
 
