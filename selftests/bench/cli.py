@@ -24,30 +24,48 @@ def parse():
                      help='what the guests run (default: uml)')
     top.add_argument('--mode', default='mapped', choices=['mapped', 'copy'],
                      help='how members send and receive, where a benchmark does not say')
+    top.add_argument('--fabric', metavar='RATE,DELAY', help='latency alone: in virtual time, on '
+                     'cables of that rate and wires of that delay (100gbit,1us)')
+    top.add_argument('--cost', metavar='zero|NAME=NS,...', help='of computing there (scripts/vm '
+                     'run --help)')
     top.add_argument('--rounds', type=int, metavar='N', help='take each figure N times')
     top.add_argument('--write', action='store_true',
                      help='write Documentation/benchmarks/NAME.{json,rst,svg}')
     top.add_argument('--out', metavar='DIR', help='write them there instead')
     top.add_argument('--render', action='store_true',
                      help='run nothing: make NAME.{rst,svg} anew from NAME.json')
-    return top.parse_args()
+    args = top.parse_args()
+    if args.fabric and (args.names != ['latency'] or args.quick or args.rounds):
+        top.error('--fabric is for latency alone; its runs are short, and always the same')
+    if args.fabric and len(args.fabric.split(',')) != 2:
+        top.error('--fabric: a rate and a delay wanted, as 100gbit,1us')
+    if args.cost and not args.fabric:
+        top.error('--cost is for a --fabric')
+    if args.fabric:
+        args.kernel = 'virtual'
+    return args
 
 
 def command_of(args, name):
     words = ['scripts/bench', name]
     words += ['--quick'] if args.quick else []
     words += ['--rounds', str(args.rounds)] if args.rounds else []
-    words += ['--kernel', args.kernel] if args.kernel != 'uml' else []
+    if args.fabric:
+        words += ['--fabric', args.fabric] + (['--cost', args.cost] if args.cost else [])
+    elif args.kernel != 'uml':
+        words += ['--kernel', args.kernel]
     words += ['--mode', args.mode] if args.mode != 'mapped' else []
     return ' '.join(words)
 
 
 def one(args, name):
     began = time.monotonic()
-    lab = labs.Lab(args.kernel, args.quick, args.mode, args.rounds)
-    res = benchmarks.ALL[name](lab)
+    lab = labs.Lab(args.kernel, args.quick, args.mode, args.rounds, args.fabric, args.cost)
+    res = benchmarks.fabric(lab) if args.fabric else benchmarks.ALL[name](lab)
     res.keys['kernel'] = args.kernel
-    res.keys['seconds'] = round(time.monotonic() - began)
+    if not args.fabric:
+        # nothing else depends on the machine there
+        res.keys['seconds'] = round(time.monotonic() - began)
     for title, columns, rows in res.tables:
         print(f'\n{title}\n' if title else '')
         print(report.rst_table(columns, rows), end='')
@@ -55,7 +73,7 @@ def one(args, name):
         print('\n' + report.rst_table(['what', 'paper', 'here'], res.paper), end='')
     if args.write or args.out:
         report.write(res, lab.environment(), command_of(args, name), args.out or report.PAGES)
-        report.write_runs(name + '-quick' * args.quick, lab.runs)
+        report.write_runs(res.name + '-quick' * args.quick, lab.runs)
     print(res.line(), flush=True)
 
 

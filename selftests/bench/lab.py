@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(PROJECT, 'scripts'))
 # pylint: disable=wrong-import-position
 from vmlib import PATIENT, Cluster, Error
 from vmlib.base import make
+from vmlib.virtual import parse_cost
 
 PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
 RUNS = os.path.join(PROJECT, 'build', 'bench')
@@ -92,8 +93,10 @@ class Marks:
 class Lab:
     """The guests of one benchmark, one cluster after the other."""
 
-    def __init__(self, kernel, quick, mode, rounds=None):
+    def __init__(self, kernel, quick, mode, rounds=None, fabric=None, cost=None):
         self.kernel = kernel
+        self.fabric = fabric            # rate,delay of one in virtual time
+        self.cost = cost                # of computing there
         self.quick = quick
         self.mode = mode
         self.rounds = rounds            # instead of a benchmark's own number
@@ -106,6 +109,9 @@ class Lab:
     @contextlib.contextmanager
     def guests(self, nodes=1, addrs=1, mem='1536M', module=True, **kwargs):
         kwargs.setdefault('timeout', 3600)
+        if self.fabric:
+            kwargs['rate'], kwargs['delay'] = self.fabric.split(',')
+            kwargs['cost'] = self.cost
         modparam = f'{PATIENT} {kwargs.pop("modparam", "")}'
         with Cluster(kernel=self.kernel, nodes=nodes, addrs=addrs, mem=mem, module=module,
                      modparam=modparam, **kwargs) as cluster:
@@ -196,6 +202,10 @@ class Lab:
         pair = self.raw_pair(cluster, 0, 0, 'bw', size, seconds, depth)
         return self.raw_result(pair)['bytes_per_second']
 
+    def raw_write(self, cluster, server, client, size, count):
+        """Latencies of a write and its completion."""
+        return self.raw_result(self.raw_pair(cluster, server, client, 'write', size, count))
+
     def raw_latency(self, cluster, server, client, size, count, how):
         self.note_load()
         return self.raw_result(self.raw_pair(cluster, server, client, 'lat', size, count, how))
@@ -220,6 +230,10 @@ class Lab:
 
     def environment(self):
         """What a figure depends on, without naming the machine."""
+        if self.fabric:
+            return {'kernel': self.kernel, 'boots': self.boots, 'fabric': self.fabric,
+                    'costs_ns': parse_cost(self.cost),
+                    'rdma': f'soft-RoCE, path MTU {MTU_PAYLOAD}'}
         return {
             'kernel': self.kernel,
             'boots': [b for i, b in enumerate(self.boots) if b not in self.boots[:i]],

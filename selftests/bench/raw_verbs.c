@@ -5,12 +5,14 @@
  *	raw_verbs serve ADDR PORT
  *	raw_verbs bw ADDR PORT SIZE SECONDS DEPTH
  *	raw_verbs lat ADDR PORT SIZE COUNT poll|event
+ *	raw_verbs write ADDR PORT SIZE COUNT
  *
  * bw writes messages of SIZE bytes one behind another into the server's memory,
  * DEPTH at a time, and sleeps until completions come (which perftest does not).
  * lat writes one message, which the server answers with a write of eight bytes:
  * a write and its answer. Either both look at their memory and yield
  * the processor between two looks, or both sleep until a completion comes.
+ * write writes one message after the other, and sleeps until its completion.
  * Prints one line of "key=value" words; the server ends with its client.
  */
 #include <arpa/inet.h>
@@ -341,13 +343,26 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static void print_latencies(double *us, uint32_t n)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sum += us[i];
+	qsort(us, n, sizeof(*us), compare);
+	printf("samples=%u min=%.3f p50=%.3f avg=%.3f p90=%.3f p99=%.3f max=%.3f\n", n, us[0],
+	       us[(n - 1) / 2], sum / n, us[(uint64_t)(n - 1) * 90 / 100],
+	       us[(uint64_t)(n - 1) * 99 / 100], us[n - 1]);
+}
+
 static void latency(char **argv)
 {
 	struct region own = {
 		.size = atoi(argv[2]), .len = atoi(argv[2]), .rounds = atoi(argv[3]),
 		.events = !strcmp(argv[4], "event"),
 	};
-	double *us = calloc(own.rounds, sizeof(*us)), sum = 0, from;
+	double *us = calloc(own.rounds, sizeof(*us)), from;
 	uint32_t len = own.len, rounds = own.rounds, round;
 	unsigned int received = 0;
 	struct side s = { 0 };
@@ -361,12 +376,31 @@ static void latency(char **argv)
 		post_writes(&s, len, own.events, 1, round % SIGNAL_EVERY == 0);
 		await(&s, ANSWER, round, own.events, &received);
 		us[round - 1] = (now() - from) * 1e6;
-		sum += us[round - 1];
 	}
-	qsort(us, rounds, sizeof(*us), compare);
-	printf("samples=%u min=%.2f p50=%.2f avg=%.2f p90=%.2f p99=%.2f max=%.2f\n", rounds, us[0],
-	       us[(rounds - 1) / 2], sum / rounds, us[(uint64_t)(rounds - 1) * 90 / 100],
-	       us[(uint64_t)(rounds - 1) * 99 / 100], us[rounds - 1]);
+	print_latencies(us, rounds);
+	rdma_disconnect(s.id);
+}
+
+static void writes(char **argv)
+{
+	struct region own = { .size = atoi(argv[2]), .len = atoi(argv[2]) };
+	uint32_t count = atoi(argv[3]), i;
+	double *us = calloc(count, sizeof(*us)), from;
+	unsigned int sent = 0, received = 0;
+	struct side s = { 0 };
+
+	if (!own.size || !count || !us)
+		fail("a size, and a count");
+	reach(&s, argv[0], argv[1], &own);
+	for (i = 0; i < count; i++) {
+		from = now();
+		post_writes(&s, own.len, false, 1, true);
+		while (sent <= i)
+			if (!reap(&s, &sent, &received))
+				doze(&s, &sent, &received);
+		us[i] = (now() - from) * 1e6;
+	}
+	print_latencies(us, count);
 	rdma_disconnect(s.id);
 }
 
@@ -379,6 +413,8 @@ int main(int argc, char **argv)
 		bandwidth(argv + 2);
 	else if (argc == 7 && !strcmp(argv[1], "lat"))
 		latency(argv + 2);
+	else if (argc == 6 && !strcmp(argv[1], "write"))
+		writes(argv + 2);
 	else
 		fail("see the top of its source");
 	return 0;

@@ -63,6 +63,10 @@ def environment_text(env):
     boots = '; '.join(f'{b["guests"]} guest{"s" * (b["guests"] > 1)} with {b["addresses"]} '
                       f'address{"es" * (b["addresses"] > 1)} and {b["memory"]} each'
                       for b in env['boots'])
+    if 'fabric' in env:
+        costs = ', '.join(f'{what} {ns}' for what, ns in env['costs_ns'].items())
+        return (f'In guests of kernel {env["kernel"]} with one processor each, {env["rdma"]}, '
+                f'cables and wires {env["fabric"]}; ns of processor time: {costs}.')
     cpus = env['cpus_of_guest']
     return (f'Kernel {env["kernel"]}, {cpus} processor{"s" * (cpus > 1)} a guest, on a host with '
             f'{env["cpus_of_host"]}; {boots}; {env["rdma"]}. Load of the host meanwhile: '

@@ -19,7 +19,8 @@ import lab as labs
 import report
 from vmlib import PATIENT, Cluster
 
-KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml')
+# on the host's clock
+KERNEL = os.environ.get('SPINDLE_TEST_KERNEL', 'uml').replace('virtual', 'uml')
 BENCH = os.path.join(labs.PROJECT, 'scripts', 'bench')
 
 labs.build()
@@ -50,6 +51,8 @@ def test_help_names_the_options_of_the_manual():
     ['-A', '10.0.0.1', '--mode', 'copy', '--memcpy'],
     ['-A', '10.0.0.1', '--latency', '--batch', '2'],
     ['-A', '10.0.0.1,10.0.0.2', '--optimise', 'send,unlock', '-D', '1'],
+    ['-A', '10.0.0.1', '--optimise', 'nothing'], ['-A', '10.0.0.1', '--optimise', 'none,send'],
+    ['-A', '10.0.0.1', '--optimise', ','],
 ], ids=' '.join)
 def test_options_without_sense(args):
     env = os.environ.pop('SPINDLE_ADDR', None)
@@ -207,6 +210,21 @@ def test_raw_runs_are_kept_beside_what_is_built(tmp_path, monkeypatch, capsys):
     report.write_runs('ops', runs)
     assert 'ops.runs.json' in capsys.readouterr().err
     assert json.loads((tmp_path / 'bench' / 'ops.runs.json').read_text()) == runs
+
+
+@pytest.mark.parametrize('name,args', [('fabric', []), ('fabric-zero', ['--cost', 'zero'])])
+def test_latency_on_a_modelled_fabric(name, args, tmp_path):
+    """To the digit what stands in Documentation/: a change is committed, with its reason."""
+    command = ['latency', '--fabric', '100gbit,1us', *args]
+    done = subprocess.run([BENCH, *command, '--out', str(tmp_path)], text=True, check=False,
+                          timeout=2500, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(tmp_path / f'{name}.json', encoding='utf-8') as f:
+        found = json.load(f)
+    with open(os.path.join(report.PAGES, f'{name}.json'), encoding='utf-8') as f:
+        committed = json.load(f)
+    assert found['keys'] == committed['keys'], \
+        f'if that is meant to be: scripts/bench {" ".join(command)} --write'
 
 
 KEYS = {
