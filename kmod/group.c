@@ -126,14 +126,15 @@ struct sp_group *sp_group_find(struct sp_node *node, const char *name)
  * @node: the node
  * @gid: the number
  *
- * Return: the group, also one that ends; or NULL.
+ * Return: the group, also one that ends; or NULL. Who gave up and has joined
+ * once more may have two, of which the later counts.
  */
 struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
 {
 	struct sp_group *g;
 
 	lockdep_assert_held(&sp_ctl);
-	list_for_each_entry(g, &node->groups, on_node)
+	list_for_each_entry_reverse(g, &node->groups, on_node)
 		if (g->gid == gid)
 			return g;
 	return NULL;
@@ -297,6 +298,7 @@ void sp_group_end(struct sp_group *g, int error)
 	sp_member_release(g, error);
 	for (i = 0; i < g->npeers; i++)
 		sp_peer_say_bye(&g->peers[i], sp_group_last_word(error));
+	sp_member_early_answer(g->node);
 	kref_get(&g->ref);
 	queue_delayed_work(sp_wq, &g->linger, 0);
 }

@@ -522,6 +522,7 @@ struct sp_group_peer *sp_peer_find(struct sp_group *g,
 bool sp_peers_keyed(const struct sp_group *g);
 void sp_peer_key(struct sp_group *g, const struct sp_addr *from,
 		 const struct sp_msg_key *key);
+bool sp_peer_behind(struct sp_group *g, const struct sp_link *link);
 void sp_peer_bye(struct sp_group *g, const struct sp_addr *from,
 		 const struct sp_msg_bye *bye);
 bool sp_peer_mute(struct sp_group *g, const struct sp_addr *from);
@@ -605,6 +606,8 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg);
 void sp_member_release(struct sp_group *g, int error);
 void sp_member_removed(struct sp_node *node);
 void sp_member_early(struct sp_group *g);
+void sp_member_early_answer(struct sp_node *node);
+void sp_member_lost(struct sp_link *link);
 void sp_member_forget(struct sp_node *node);
 
 extern struct xarray sp_handles;

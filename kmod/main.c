@@ -48,6 +48,7 @@ static const struct sp_fabric_upcalls sp_upcalls = {
 	.row = sp_group_row,
 	.wake = sp_group_woken,
 	.progress = sp_progress_made,
+	.lost = sp_member_lost,
 	.removed = sp_member_removed,
 	.forget = sp_member_forget,
 };

@@ -15,6 +15,7 @@
 #define SP_JOIN_HOPS	3	/* contacts that send us on to another */
 #define SP_EARLY_MAX	4096	/* keys kept for views that are not known yet */
 #define SP_EARLY_PEER	64	/* of these, from one peer */
+#define SP_ANSWERS_MAX	16384	/* messages that wait for room before an answer that is a bye */
 
 /* A key that came before its view. */
 struct sp_early {
@@ -160,18 +161,93 @@ int sp_member_create(struct sp_node *node, const char *name,
 	return 0;
 }
 
+/*
+ * Nothing here uses the key of a peer, nor ever will: it need not wait for us. Of
+ * a link on which many groups end many byes may wait, but not without bound, as they
+ * would when the peer asked on and on and took no answer.
+ */
+static int sp_member_answer_bye(struct sp_link *link, u64 gid, int error)
+{
+	struct sp_msg_bye bye = { .gid = gid, .error = error };
+	int ret = -ENOBUFS;
+
+	if (link->nout < SP_ANSWERS_MAX)
+		ret = sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
+	return ret == -ENOTCONN ? 0 : ret;
+}
+
+static void sp_early_free(struct sp_node *node, struct sp_early *early)
+{
+	list_del(&early->list);
+	node->nearly--;
+	kfree(early);
+}
+
+/* Does nobody here exchange keys for this group, nor is about to? */
+static bool sp_member_forgotten(struct sp_node *node, u64 gid)
+{
+	struct sp_group *g = sp_group_find_gid(node, gid);
+
+	return list_empty(&node->joins) && (!g || (g->ending && !g->ready));
+}
+
+/**
+ * sp_member_early_answer() - answer the keys of groups that have come to their end
+ * @node: the node
+ *
+ * Who says such a key would wait for ours for ever. While programs here wait for
+ * answers to their joins, a group that is not known may still be theirs. Changes
+ * no link's state. Context: sp_ctl is held.
+ */
+void sp_member_early_answer(struct sp_node *node)
+{
+	struct sp_early *early, *next;
+	struct sp_link *link;
+	int ret;
+
+	list_for_each_entry_safe(early, next, &node->early, list) {
+		if (!sp_member_forgotten(node, early->key.gid))
+			continue;
+		link = sp_link_find(node, &early->from);
+		ret = link ? sp_member_answer_bye(link, early->key.gid,
+						  -ECONNRESET) : 0;
+		if (ret)
+			sp_link_break(link, ret, "no room for an answer");
+		sp_early_free(node, early);
+	}
+}
+
+/**
+ * sp_member_lost() - a link is lost, and with it the keys that came by it
+ * @link: the link
+ *
+ * The peer revokes them, and says others on its next link. Context: sp_ctl is
+ * held.
+ */
+void sp_member_lost(struct sp_link *link)
+{
+	struct sp_early *early, *next;
+
+	list_for_each_entry_safe(early, next, &link->node->early, list)
+		if (!sp_addr_cmp(&early->from, &link->peer))
+			sp_early_free(link->node, early);
+}
+
 /* A join ends, once. With @ended the caller does not touch it any more. */
 static void sp_join_done(struct sp_join *j, int result)
 {
+	struct sp_node *node = j->node;
+
 	list_del_init(&j->on_node);
 	sp_link_unuse(&j->user);
 	j->result = result;
 	complete(&j->done);
-	if (!j->ended)
-		return;
-	j->local->join = NULL;
-	j->ended(j->local, result);
-	mod_delayed_work(sp_wq, &j->end, 0);
+	if (j->ended) {
+		j->local->join = NULL;
+		j->ended(j->local, result);
+		mod_delayed_work(sp_wq, &j->end, 0);
+	}
+	sp_member_early_answer(node);
 }
 
 static void sp_join_up(struct sp_link_user *user)
@@ -663,13 +739,22 @@ static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 	struct sp_group *g = sp_group_find_gid(link->node, key->gid);
 	struct sp_node *node = link->node;
 	struct sp_early *early;
+	int ret;
 
 	if (g && g->ready) {
+		if (sp_peer_behind(g, link))
+			return sp_member_answer_bye(link, g->gid, -ECONNRESET);
 		sp_peer_key(g, &link->peer, key);
 		return 0;
 	}
+	if (sp_member_forgotten(node, key->gid))
+		return sp_member_answer_bye(link, key->gid, -ECONNRESET);
 	early = sp_early_oldest(node, &link->peer);
 	if (early) {
+		/* What gives way is never answered by a key: that group fails. */
+		ret = sp_member_answer_bye(link, early->key.gid, -ECONNRESET);
+		if (ret)
+			return ret;
 		list_move_tail(&early->list, &node->early);
 	} else {
 		if (node->nearly >= SP_EARLY_MAX)
@@ -694,14 +779,15 @@ static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 void sp_member_early(struct sp_group *g)
 {
 	struct sp_early *early, *next;
+	LIST_HEAD(ours);
 
-	list_for_each_entry_safe(early, next, &g->node->early, list) {
-		if (early->key.gid != g->gid)
-			continue;
-		list_del(&early->list);
-		g->node->nearly--;
+	/* A group that fails for its key may have others looked through. */
+	list_for_each_entry_safe(early, next, &g->node->early, list)
+		if (early->key.gid == g->gid)
+			list_move_tail(&early->list, &ours);
+	list_for_each_entry_safe(early, next, &ours, list) {
 		sp_peer_key(g, &early->from, &early->key);
-		kfree(early);
+		sp_early_free(g->node, early);
 	}
 }
 
@@ -782,9 +868,7 @@ void sp_member_forget(struct sp_node *node)
 	struct sp_early *early, *next;
 
 	list_for_each_entry_safe(early, next, &node->early, list)
-		kfree(early);
-	INIT_LIST_HEAD(&node->early);
-	node->nearly = 0;
+		sp_early_free(node, early);
 }
 
 /* A member gave up before it knew that it is in the first view. */
@@ -834,8 +918,7 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 {
 	const struct sp_msg_report *report = (const void *)msg;
 	const struct sp_msg_leave *leave = (const void *)msg;
-	const struct sp_msg_bye *bye = (const void *)msg;
-	struct sp_msg_bye answer = {};
+	struct sp_msg_bye bye;
 	struct sp_group *g;
 
 	if (msg->len < sp_msg_min(msg->type)) {
@@ -867,14 +950,13 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 			sp_member_gave_up(g, &link->peer);
 		return 0;
 	default:
-		g = sp_group_find_gid(link->node, bye->gid);
+		/* What comes of it may be the end of the link. */
+		bye = *(const struct sp_msg_bye *)msg;
+		g = sp_group_find_gid(link->node, bye.gid);
 		if (g)
-			sp_peer_bye(g, &link->peer, bye);
-		answer.gid = bye->gid;
-		/* Who waits for our bye need not: nothing here uses its key. */
-		if (bye->error && (!g || sp_peer_mute(g, &link->peer)))
-			sp_link_say(link, &answer.hdr, SP_MSG_BYE,
-				    sizeof(answer));
+			sp_peer_bye(g, &link->peer, &bye);
+		if (bye.error && (!g || sp_peer_mute(g, &link->peer)))
+			return sp_member_answer_bye(link, bye.gid, 0);
 		return 0;
 	}
 }

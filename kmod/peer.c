@@ -102,6 +102,40 @@ struct sp_group_peer *sp_peer_find(struct sp_group *g,
 	return rank < 0 || !g->peers ? NULL : g->peer[rank];
 }
 
+/* Also one that is in the view no more. */
+static struct sp_group_peer *sp_peer_ever(struct sp_group *g,
+					  const struct sp_addr *addr)
+{
+	u32 i;
+
+	for (i = 0; g->peers && i < g->npeers; i++)
+		if (!sp_addr_cmp(&g->peers[i].addr, addr))
+			return &g->peers[i];
+	return NULL;
+}
+
+/**
+ * sp_peer_behind() - does a peer exchange keys for what is over here
+ * @g: the group, its memory there
+ * @link: the link by which its key has come
+ *
+ * The link on which keys were exchanged broke, and this node knew the peer's by
+ * then: its group has failed, or goes on without the peer. The peer did not
+ * know ours, and has connected again: see sp_peer_down(). Nothing was said of it
+ * on that link. Context: sp_ctl is held.
+ *
+ * Return: true when it is so.
+ */
+bool sp_peer_behind(struct sp_group *g, const struct sp_link *link)
+{
+	struct sp_group_peer *gp;
+
+	lockdep_assert_held(&sp_ctl);
+	gp = sp_peer_ever(g, &link->peer);
+	return g->view.state != SP_VIEW_FORMING && gp &&
+	       gp->user.link != link;
+}
+
 /**
  * sp_peers_keyed() - have all nodes of the first view exchanged keys with us
  * @g: the group
@@ -344,14 +378,10 @@ static void sp_peer_bye_live(struct sp_group *g, struct sp_group_peer *gp,
 void sp_peer_bye(struct sp_group *g, const struct sp_addr *from,
 		 const struct sp_msg_bye *bye)
 {
-	struct sp_group_peer *gp = NULL;
-	u32 i;
+	struct sp_group_peer *gp;
 
 	lockdep_assert_held(&sp_ctl);
-	/* Also one that is in the view no more. */
-	for (i = 0; g->peers && i < g->npeers && !gp; i++)
-		if (!sp_addr_cmp(&g->peers[i].addr, from))
-			gp = &g->peers[i];
+	gp = sp_peer_ever(g, from);
 	/* Strangers have no say. Before there are ranks only one peer counts. */
 	if (!gp && (g->peers ||
 		    (g->view.id ? sp_view_find_node(&g->view, from) < 0 :

@@ -291,10 +291,10 @@ struct sp_wire_report {
  * @hdr: header
  * @gid: the group
  * @view: number of the sender's view; the receiver is not in it if its own is
- *	lower
+ *	lower. 0 in an answer
  * @error: 0: it has delivered everything, or has left, or answers a bye;
- *	-ECONNABORTED: the receiver was put out; else the errno the group failed
- *	with
+ *	-ECONNABORTED: the receiver was put out; -ECONNRESET: also the answer to a
+ *	key of a group that is over; else the errno the group failed with
  * @pad: zero
  */
 struct sp_msg_bye {

@@ -56,6 +56,7 @@ extern struct workqueue_struct *sp_tcp_wq;
  * @row: a row came by SEND; softirq
  * @wake: a wake came; softirq
  * @progress: work requests have completed, credits or room came; softirq
+ * @lost: a link that was up is down, its users do not know yet; sp_ctl is held
  * @removed: the device goes away, its links are still there; sp_ctl is held
  * @forget: the node goes away, nobody uses it any more; sp_ctl is held
  */
@@ -64,6 +65,7 @@ struct sp_fabric_upcalls {
 	void (*row)(struct sp_link *link, const struct sp_msg_row *row);
 	void (*wake)(struct sp_link *link, const struct sp_msg_wake *wake);
 	void (*progress)(struct sp_device *sdev);
+	void (*lost)(struct sp_link *link);
 	void (*removed)(struct sp_node *node);
 	void (*forget)(struct sp_node *node);
 };

@@ -117,6 +117,7 @@ static struct sp_link_user *sp_link_untold(struct sp_link *link)
  */
 int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 {
+	bool was_up = link->state == SP_LINK_UP;
 	struct sp_link_user *user;
 
 	lockdep_assert_held(&sp_ctl);
@@ -141,6 +142,8 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 	link->open = false;
 	spin_unlock_bh(&link->sq_lock);
 	list_del_init(&link->on_node);
+	if (was_up)
+		sp_up->lost(link);
 	while (!list_empty(&link->users)) {
 		user = list_first_entry(&link->users, struct sp_link_user,
 					on_link);

@@ -65,7 +65,7 @@ DIGESTS = os.environ.get('SPINDLE_TEST_DIGESTS')
 # Nodes that are killed or cut off are to be found out about soon, but on the host's clock not
 # those that are slow because the host is.
 PROMPT = 'suspect_ms=10000'
-PROMPT_VIRTUAL = 'suspect_ms=2000'
+PROMPT_VIRTUAL = 'suspect_ms=1000'
 
 
 def fabric(kernel, doorbell, modparam):
@@ -344,8 +344,12 @@ class Job:
             p.wait_output('sending')
 
     def rank(self, i):
-        """The rank in the first view of a member that talks, or has."""
-        return int(re.search(r'^active (\d+)\n', self.members[i].stdout, re.M)[1])
+        """The rank in the first view of a member that talks, or has, or of the only one that has not."""
+        said = {j: re.search(r'^active (\d+)\n', p.stdout, re.M) for j, p in self.members.items()}
+        known = {j: int(match[1]) for j, match in said.items() if match}
+        if i not in known:
+            known[i], = set(range(len(self.members))) - set(known.values())
+        return known[i]
 
     def views(self, i):
         """The views after the first that the member was told of: (number, members, who is gone).
@@ -931,6 +935,7 @@ def test_stopped_guest_is_named(fresh):
     said = ''
     while not re.search(line, said, re.M):
         assert not job.views(0), said
+        fresh.sleep(0.05)
         said = fresh.run(0, ['cat', where], check=True).stdout
     job.goes_on({2: 'lost'})
     assert not re.search(line, fresh.run(0, ['cat', where], check=True).stdout, re.M)
@@ -951,6 +956,7 @@ def test_node_behind_a_slow_wire_is_named(fresh):
     end, said = fresh.now() + 30 * fresh.patience, ''
     while not re.search(rf'^node \d {addr} stage receive lag \d+ messages$', said, re.M):
         assert fresh.now() < end, said
+        fresh.sleep(0.05)
         said = fresh.run(0, ['cat', where], check=True).stdout
     for p in job.members.values():
         p.signal(signal.SIGKILL)
@@ -1007,6 +1013,101 @@ def test_two_of_five_guests_killed_at_once(five):
         c.kill(i)
     print(f'went on after {job.goes_on(gone):.2f} s')
     job.end(gone)
+
+
+@pytest.mark.parametrize('a,b', [(1, 2), (2, 1)])
+def test_link_that_breaks_between_two_keys(fresh, a, b):
+    """Node a has all keys then, and goes on; b would wait for a's for ever, and others for b."""
+    before = Job(fresh, messages=50, max=1000, hold=True)
+    before.wait_talking()
+    fresh.link(a, b, cut=True, directed=True)
+    job = Job(fresh, messages=50, max=1000, hold=True)
+    lost = f'group {job.name}: link to {fresh.env(b)["SPINDLE_ADDR"]} lost'
+    assert fresh.wait_for(lambda: lost in fresh.log(a), 30 * fresh.patience)
+    fresh.link(a, b, heal=True, directed=True)
+    job.failed(b, 'ECONNRESET')
+    job.goes_on({b: 'lost'}, flows=False)
+    Job(fresh, messages=200, max=500).done()
+    job.end({b: 'lost'})
+    for p in before.members.values():
+        p.signal(signal.SIGKILL)
+        p.wait()
+
+
+def test_link_that_breaks_and_a_group_that_is_forgotten():
+    """The joiner had all keys, and then not even the group; its creator would wait for its key."""
+    with guests(nodes=2, **fabric('virtual', 'polled', PROMPT)) as c:
+        # the joiner's key takes longer than the creator's
+        c.link(1, 0, delay='5ms', directed=True)
+        # its node stays, whatever becomes of the group
+        other = Job(c, nodes=(1,), messages=10, max=100, hold=True)
+        other.members[0].wait_output('active')
+
+        def cut_after(seconds):
+            """A group; whether that was too early, and the link was made anew, or too late."""
+            job = Job(c, nodes=(0, 1), messages=50, max=1000, hold=True)
+            c.at(seconds, lambda: c.link(1, 0, cut=True, directed=True))
+            creator, joiner = job.members.values()
+            c.wait_for(lambda: not joiner.running, 3)
+            c.sleep(1)
+            c.link(1, 0, heal=True, directed=True)
+            if joiner.running:
+                job.wait_talking()
+                job.end()
+                return job, 'early'
+            if 'active' in creator.stdout:
+                job.end({1: 'lost'})
+                return job, 'late'
+            return job, None
+
+        early, late = 0, 0.1
+        while late - early > 0.0002:
+            middle = (early + late) / 2
+            job, when = cut_after(middle)
+            early, late = (middle, late) if when == 'early' else (early, middle)
+        # the moment is some microseconds long, and no group forms just like another
+        moments = (late + 0.0001 - n * 5e-6 for n in range(100))
+        while when:
+            job, when = cut_after(next(moments))
+        job.failed(0, 'ECONNRESET')
+        job.failed(1, 'ENETDOWN')
+        other.end()
+
+
+def test_link_that_breaks_before_one_node_knows_the_view():
+    """It keeps the key that it was told then, and is told another on the next link."""
+    with guests(nodes=3, **fabric('virtual', 'polled', PROMPT)) as c:
+        job = Job(c, nodes=(0, 2, 1), messages=200, max=500, order=(0, 1))
+        # in virtual time that is long
+        c.sleep(0.1)
+        c.link(0, 2, cut=True, directed=True)
+        job.start(2)
+        c.sleep(0.1)
+        debug = f'/sys/kernel/debug/spindle/{c.env(1)["SPINDLE_ADDR"]}/break'
+        c.run(1, f'echo {c.env(2)["SPINDLE_ADDR"]} > {debug}', check=True)
+        c.sleep(0.1)
+        assert 'active' not in job.members[1].stdout
+        c.link(0, 2, heal=True, directed=True)
+        job.done()
+        assert not any(job.views(i) for i in job.members)
+
+
+def test_failed_group_of_a_program_that_does_not_look():
+    """It was no group yet: the node has no memory for it, and knows of no view, but of keys."""
+    with guests(nodes=3, **fabric('virtual', 'polled', PROMPT)) as c:
+        job = Job(c, nodes=(0, 2, 1), messages=50, max=1000, order=(0, 1))
+        # in virtual time that is long
+        c.sleep(0.1)
+        job.members[1].signal(signal.SIGSTOP)
+        c.link(0, 2, cut=True)
+        job.start(2)
+        failed = f'group {job.name} failed: error'
+        assert c.wait_for(lambda: failed in c.log(2), 30 * c.patience)
+        c.link(0, 2, heal=True)
+        for i in (0, 2):
+            job.failed(i, 'ECONNRESET')
+        job.members[1].signal(signal.SIGKILL)
+        job.members[1].wait()
 
 
 def read_files(c, node, top, files):
