@@ -205,6 +205,7 @@ void sp_member_early_answer(struct sp_node *node)
 	struct sp_link *link;
 	int ret;
 
+	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry_safe(early, next, &node->early, list) {
 		if (!sp_member_forgotten(node, early->key.gid))
 			continue;
@@ -228,6 +229,7 @@ void sp_member_lost(struct sp_link *link)
 {
 	struct sp_early *early, *next;
 
+	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry_safe(early, next, &link->node->early, list)
 		if (!sp_addr_cmp(&early->from, &link->peer))
 			sp_early_free(link->node, early);
