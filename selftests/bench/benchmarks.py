@@ -6,7 +6,7 @@ Optimizing Atomic Multicast on RDMA, 2021), section 4.
 """
 
 from lab import (KB, Error, Result, alternate, counted, mb, median, median_cpu_rate,
-                 median_rate, per_message, rate, say, spread)
+                 median_rate, per_message, rate, say, spread, written)
 
 # what the paper adds one after the other: figures 5, 11 and 12
 STEPS = {
@@ -23,6 +23,11 @@ SIZE = 10 * KB
 PAPER_BASELINE_WRITES = 18.2 / 16
 PAPER_SPINDLE_WRITES = 1.1 / 16
 
+
+LONE = 64                       # bytes of a message that is alone
+SLEEP_US = 50000                # a pause in which all engines go to sleep
+SLEEP_EMULATED_US = 200000      # ... where guests are emulated
+TCP_NAMES = {'tcp': 'a sequencer over TCP', 'at the sequencer': 'the same, sent where it is'}
 
 CPU_NOTE = (
     'By processor time: bytes delivered for each second of the host\'s processors that the guest '
@@ -336,7 +341,7 @@ def ops(lab):
         'Emulation makes each of them slower or faster, but neither more nor fewer.'))
     members = 16
     count = {'none': 8 if lab.quick else 40, 'all': 150 if lab.quick else 1000}
-    names = ['rdma_writes', 'posts', 'sends', 'wakes_sent', 'naps', 'passes', 'nulls']
+    names = ['writes', 'posts', 'sends', 'wakes_sent', 'naps', 'passes', 'nulls']
     rows, each, batches, copied = [], {}, {}, {}
     with lab.guests(addrs=members) as c:
         for size in (SIZE, KB):
@@ -352,7 +357,7 @@ def ops(lab):
                     counted(r, 'delivered') for r in found)
                 rows.append([name, *(round(per_message(found, k), 4) for k in names),
                              round(copied[name] + per_message(found, 'copied_bytes'), 1)])
-    ours, theirs = (per_message(each[f'{what}, {SIZE} B'], 'rdma_writes')
+    ours, theirs = (per_message(each[f'{what}, {SIZE} B'], 'writes')
                     for what in (SPINDLE, BASELINE))
     res.tables.append((f'{members} senders, one idle group beside',
                        ['', *names, 'bytes copied'], rows))
@@ -389,7 +394,79 @@ def ops(lab):
         'row but one compares with that.')
     res.plots.append(('RDMA writes for each message delivered', 'case', 'writes',
                       {'': [(row[0], row[1]) for row in rows]}, True))
+    ops_lone(lab, res)
     return res
+
+
+LONE_COUNTS = ['writes', 'rdma_writes', 'sends', 'wakes_sent', 'posts', 'nulls', 'naps', 'frames']
+
+
+def sleep_us(lab):
+    return SLEEP_US if lab.kernel == 'uml' else SLEEP_EMULATED_US
+
+
+def ops_lone(lab, res):
+    """One message at a time between guests: what all of them do for it."""
+    rows = []
+    for nodes, cases in (3, {'lone': 0, 'lone_sleep': sleep_us(lab)}), (8, {'lone8': 0}):
+        if nodes > 3 and lab.kernel != 'uml':
+            # so many emulators take minutes to boot
+            continue
+        with lab.guests(nodes=nodes, mem='384M') as c:
+            for name, pause in cases.items():
+                each = lone_counts(lab, c, pause)
+                rows.append([name, nodes, f'{pause // 1000} ms',
+                             *(round(each[k], 3) for k in LONE_COUNTS)])
+                res.keys |= {f'{name}_writes': round(each['writes'], 2),
+                             f'{name}_wakes': round(each['wakes_sent'], 2),
+                             f'{name}_frames': round(each['frames'], 2)}
+                if pause:
+                    res.keys[f'{name}_naps'] = round(each['naps'] / nodes, 2)
+            if nodes == 3:
+                res.keys['lone_tcp_frames'] = round(lone_frames_tcp(lab, c), 2)
+    res.tables.append((f'One sender, one message of {LONE} bytes at a time: of all guests together',
+                       ['', 'guests', 'pause', *LONE_COUNTS], rows))
+    res.notes.append(
+        'One message at a time (lone): the next one is sent when the sender has delivered the one '
+        'before, and after the pause, in which every engine goes to sleep (naps: about one for '
+        'each node). It is counted on all guests together for each message, not for each '
+        'delivery. Frames are those on the guests\' network, either way, acknowledgments of RDMA '
+        'too. All is the difference between a long run and a short one, so that forming a group '
+        'and ending it do not count; nothing is sent while a group is silent. Writes are RDMA '
+        'writes, and rows sent to peers that do not poll. lone_tcp_frames: the same of a sequencer over TCP, '
+        'sent by a node where it is not.')
+
+
+def lone_counts(lab, c, pause):
+    """What all guests count for each message of one sender."""
+    few, many = (5, 65 if lab.quick else 205) if pause else (20, 320 if lab.quick else 2020)
+
+    def counts(n):
+        before = lab.frames(c)
+        runs = lab.perf_across(c, s=LONE, n=n, warmup=5 if pause else 20, senders='one',
+                               latency=True, interval_us=pause)
+        found = {k: sum(counted(r, k) for r in runs) for k in LONE_COUNTS}
+        found['writes'] = sum(written(r) for r in runs)
+        found['frames'] = lab.frames(c) - before
+        return found
+
+    runs = alternate({n: lambda n=n: counts(n) for n in (few, many)},
+                     lab.rounds or (1 if lab.quick else 3))
+    return {k: sum(longer[k] - shorter[k] for shorter, longer in zip(*runs.values())) /
+            (many - few) / len(runs[few]) for k in LONE_COUNTS}
+
+
+def lone_frames_tcp(lab, c):
+    """Frames for each message of a sequencer over TCP, likewise."""
+    few, many = 20, 320
+
+    def frames(n):
+        before = lab.frames(c)
+        lab.sequencer_latency(c, LONE, n, 0, 2)
+        return lab.frames(c) - before
+
+    runs = alternate({n: lambda n=n: frames(n) for n in (few, many)}, 1)
+    return (runs[many][0] - runs[few][0]) / (many - few)
 
 
 def mean_batch(batches, stage):
@@ -510,9 +587,7 @@ def latency(lab):
                            'interval_us': 200, 'wait': wait, 'stats': False}
                 if nodes == 1:
                     return lab.perf(c, addrs, **options)['latency']['own_us']['p50']
-                runs = lab.perf_across(c, **options)
-                return max((r['latency']['own_us'] for r in runs),
-                           key=lambda lat: lat['samples'])['p50']
+                return own_latency(lab.perf_across(c, **options))['p50']
 
             contenders = {'write and answer, event': lambda: raw('event')}
             if nodes > 1 or lab.kernel != 'uml':
@@ -529,8 +604,67 @@ def latency(lab):
     res.keys = {'stable_rtts': round(found['2 guests'], 2)}
     if '3 guests' in found:
         res.keys['stable3_rtts'] = round(found['3 guests'], 2)
+    latency_tcp(lab, res)
     latency_loaded(lab, res)
     return res
+
+
+def latency_tcp(lab, res):
+    """Three guests, beside a sequencer over TCP: lone messages, and streams."""
+    rounds = lab.rounds or (2 if lab.quick else 5)
+    seconds = 1 if lab.quick else 5
+    asleep = sleep_us(lab)
+    count = {0: 200 if lab.quick else 2000, asleep: 20 if lab.quick else 200}
+    modes = ['copy', 'mapped']
+    rows, found = [], {}
+    with lab.guests(nodes=3, mem='512M') as c:
+        for pause, name in (0, ''), (asleep, 'sleep_'):
+            runs = alternate({
+                'tcp': lambda us=pause: lab.sequencer_latency(c, LONE, count[us], us, 2),
+                'at the sequencer': lambda us=pause: lab.sequencer_latency(
+                    c, LONE, count[us], us, 0),
+                **{mode: lambda us=pause, mode=mode: own_latency(lab.perf_across(
+                    c, mode=mode, s=LONE, n=count[us], warmup=20, senders='one', latency=True,
+                    interval_us=us)) for mode in modes}}, rounds)
+            here = {k: {p: median([r[p] for r in v]) for p in ('p50', 'avg', 'p99')}
+                    for k, v in runs.items()}
+            for k, v in here.items():
+                rows.append([f'{pause // 1000} ms', TCP_NAMES.get(k, f'Spindle, {k}'),
+                             *(round(us, 1) for us in v.values()),
+                             round(v['p50'] / here['tcp']['p50'], 2),
+                             round(median([r['naps'] for r in runs[k]]), 2) if k in modes else '-'])
+            found |= {f'{k}_{name}us': round(here[k]['p50'], 1) for k in ('tcp', *modes)}
+            found |= {f'{k}_{name}over_tcp': round(here[k]['p50'] / here['tcp']['p50'], 2)
+                      for k in modes}
+        streams = alternate({
+            'tcp': lambda: lab.sequencer(c, 'stream', SIZE, seconds),
+            **{mode: lambda mode=mode: lab.perf_across(c, mode=mode, s=SIZE, D=seconds, warmup=30)
+               for mode in modes}}, rounds)
+    rates = {k: median([median_rate(guests) for guests in v]) for k, v in streams.items()}
+    found |= {f'{k}_stream_mbs': mb(v) for k, v in rates.items()}
+    found |= {f'{k}_stream_over_tcp': round(rates[k] / rates['tcp'], 2) for k in modes}
+    res.keys |= found
+    res.tables.append((f'A message of {LONE} bytes at a time, 3 guests, beside TCP: us', [
+        'pause', '', 'p50', 'avg', 'p99', 'of TCP', 'naps of a node'], rows))
+    res.tables.append(('Streams of 10 KB, 3 guests that all send, beside TCP', [
+        '', 'MB/s delivered to each member', 'of TCP'],
+        [[TCP_NAMES.get(k, f'Spindle, {k}'), mb(v), round(v / rates['tcp'], 2)]
+         for k, v in rates.items()]))
+    res.notes.append(
+        'The sequencer over TCP (selftests/bench/sequencer.c) is a process on one of the guests '
+        'that gives each message its place and sends it to all; a message is delivered when it '
+        'comes back to its sender, two ways later. The sender is not where the sequencer is, but '
+        'in the row that says so; there it waits for nothing at all. What TCP\'s sequencer '
+        'delivers is not stable: nobody has acknowledged it, and it may be lost with the '
+        'sequencer, when only some, or none of the others, have it. Spindle delivers a message '
+        'once every node has it. Windows are 256 KiB a sender on both sides, Spindle\'s default. '
+        'Naps: how often a node\'s engine went to sleep for each message.')
+
+
+def own_latency(runs):
+    """That of the guest that sends, and how often a node went to sleep for each message."""
+    lat = max((r['latency']['own_us'] for r in runs), key=lambda lat: lat['samples'])
+    return {**lat, 'naps': per_message(runs, 'naps')}
 
 
 def fabric(lab):
@@ -552,8 +686,7 @@ def fabric(lab):
             for mode in ('copy', 'mapped'):
                 runs = lab.perf_across(c, mode=mode, s=16, n=200, warmup=20, senders='one',
                                        latency=True, interval_us=200, wait='block', stats=False)
-                own = max((r['latency']['own_us'] for r in runs), key=lambda lat: lat['samples'])
-                here[mode] = own['p50']
+                here[mode] = own_latency(runs)['p50']
         for what, us in here.items():
             rows.append([f'{nodes} guests', what, f'{us:.2f}', f'{us / here["write"]:.2f}'])
             if what != 'write':

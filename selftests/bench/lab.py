@@ -19,6 +19,7 @@ from vmlib.virtual import parse_cost
 PERF = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
 RUNS = os.path.join(PROJECT, 'build', 'bench')
 RAW = os.path.join(RUNS, 'raw_verbs')
+SEQUENCER = os.path.join(RUNS, 'sequencer')
 MTU_PAYLOAD = 4096
 KB = 1024
 RUN_SECONDS = 900               # bound of one run of spindle-perf
@@ -210,6 +211,38 @@ class Lab:
         self.note_load()
         return self.raw_result(self.raw_pair(cluster, server, client, 'lat', size, count, how))
 
+    # TCP
+
+    def sequencer(self, cluster, what, *args):
+        """A sequencer over TCP, a member on each guest: what each has found."""
+        self.note_load()
+        self.port += 1
+        address = cluster.env(0)['SPINDLE_ADDR']
+        processes = [cluster.start(i, [SEQUENCER, what, address, self.port, i, cluster.nodes,
+                                       *args]) for i in range(cluster.nodes)]
+        found = []
+        for p in processes:
+            if p.wait(150):
+                raise Error(f'sequencer {what} {args}: status {p.status}: {p.stdout}{p.stderr}')
+            words = dict(word.split('=') for word in p.stdout.split())
+            found.append({k: v if k == 'hash' else float(v) for k, v in words.items()})
+        if len({(run['messages'], run['hash']) for run in found}) != 1:
+            raise Error(f'sequencer {what} {args}: the guests received different sequences')
+        return found
+
+    def sequencer_latency(self, cluster, size, count, pause_us, sender):
+        found = self.sequencer(cluster, 'lat', size, count, pause_us, sender)
+        return found[sender]
+
+    @staticmethod
+    def frames(cluster):
+        """Frames that have gone over all wires, once they are quiet."""
+        count, before = 0, None
+        while count != before:
+            cluster.sleep(0.3)
+            before, count = count, sum(wire['frames'] for wire in cluster.stats().values())
+        return count
+
     def perftest_bandwidth(self, cluster, size, counts):
         """Bytes/s of ib_write_bw between two addresses of guest 0, by the clock: two lengths."""
         seconds = []
@@ -277,10 +310,16 @@ def counted(run, name, idle=False):
     return run.get('idle_counters' if idle else 'counters', {}).get(name, 0)
 
 
+def written(run):
+    """Requests that write something at a peer: RDMA writes, and rows that are sent instead."""
+    return counted(run, 'rdma_writes') + counted(run, 'sends') - counted(run, 'wakes_sent')
+
+
 def per_message(runs, name):
     """What was counted on all nodes for each message delivered there, of all runs together."""
     delivered = sum(counted(r, 'delivered') for r in runs)
-    return sum(counted(r, name) for r in runs) / delivered if delivered else 0.0
+    total = sum(written(r) if name == 'writes' else counted(r, name) for r in runs)
+    return total / delivered if delivered else 0.0
 
 
 class Result:

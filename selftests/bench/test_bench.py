@@ -164,6 +164,44 @@ def test_several_guests():
         assert len({r['groups'][0]['hash'] for r in runs}) == 1
         assert all(r['messages'] == 200 for r in runs)
         assert lab.raw_latency(c, 0, 1, 16, 20, 'poll')['p50'] > 0
+        for sender in range(2):
+            lat = lab.sequencer_latency(c, 64, 50, 0, sender)
+            assert lat['samples'] == 50 and 0 < lat['min'] <= lat['p50'] <= lat['max']
+        # what does not fill a unit, and more than a ring of it
+        for size in (13, 60001):
+            runs = lab.sequencer(c, 'stream', size, 0.3)
+            assert runs[0]['messages'] == sum(r['sent'] for r in runs) > 0
+            assert all(r['bytes_per_second'] > 0 for r in runs)
+        with pytest.raises(labs.Error, match='a size'):
+            lab.sequencer(c, 'stream', 7, 0.3)
+        before = lab.frames(c)
+        assert before > 0
+        c.run(0, ['ping', '-c', '1', c.env(1)['SPINDLE_ADDR']], check=True)
+        assert lab.frames(c) >= before + 2
+
+
+class FakeLab:
+    """One whose guests do so much for each message, and something for each run."""
+
+    quick, rounds = True, None
+
+    def __init__(self):
+        self.gone = 0
+
+    def frames(self, _cluster):
+        return self.gone
+
+    def perf_across(self, _cluster, **options):
+        n = options['n']
+        self.gone += 100 + 7 * n
+        return [{'counters': {'rdma_writes': 50 + 2 * n, 'sends': 3}}] * 3
+
+
+@pytest.mark.parametrize('pause', [0, benchmarks.SLEEP_US])
+def test_what_a_run_costs_is_not_of_its_messages(pause):
+    each = benchmarks.lone_counts(FakeLab(), None, pause)
+    assert each == dict.fromkeys(benchmarks.LONE_COUNTS, 0) | {
+        'writes': 6, 'rdma_writes': 6, 'frames': 7}
 
 
 def test_a_table():
@@ -228,8 +266,12 @@ def test_latency_on_a_modelled_fabric(name, args, tmp_path):
 
 
 KEYS = {
-    'ops': ['writes_per_msg', 'writes_ratio'],
-    'latency': ['stable_rtts'],
+    'ops': ['writes_per_msg', 'writes_ratio', 'lone_writes', 'lone_frames', 'lone_sleep_writes',
+            'lone_sleep_frames', 'lone_sleep_naps', 'lone_tcp_frames'],
+    'latency': ['stable_rtts', *(f'{who}_{what}' for what in ('us', 'sleep_us', 'stream_mbs')
+                                 for who in ('tcp', 'copy', 'mapped')),
+                *(f'{mode}_{what}over_tcp' for what in ('', 'sleep_', 'stream_')
+                  for mode in ('copy', 'mapped'))],
 }
 
 
@@ -256,3 +298,6 @@ def test_benchmark(name, tmp_path):
         # what no emulator distorts: batches save writes, and an idle group costs none
         assert float(keys['writes_ratio']) > 2 and keys['idle_group_work'] == '0'
         assert float(keys['copied_per_msg']) == 0
+        # a message goes to two peers, each acknowledges it, and a write is a frame or more
+        for case in ('lone', 'lone_sleep'):
+            assert 4 <= float(keys[f'{case}_writes']) < float(keys[f'{case}_frames'])
