@@ -553,7 +553,7 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		ss->local.view = rx->at.view;
 		/* G in group.h: the copy is done, the space may be reused. */
 		smp_store_release(&ss->local.cursor, rx->at.cursor + 1);
-		sp_group_moved(g);
+		sp_group_consumed(g);
 	}
 	if (!taken)
 		return;

@@ -15,6 +15,9 @@
 #include "group.h"
 #include "observe/observe.h"
 
+#define SP_PASSES_INSTEAD	4	/* that a program makes instead of the thread */
+#define SP_REST_MS	20	/* what an engine waits for more before it sleeps, at least */
+
 /**
  * sp_engine_released() - what no member of this node needs any longer
  * @g: the group
@@ -44,12 +47,28 @@ u64 sp_engine_released(struct sp_group *g)
 	return released;
 }
 
+/* Have rows landed since the pass looked, and is that something to look at? */
+static bool sp_engine_missed_landing(struct sp_group *g)
+{
+	const struct sp_core *c = &g->core;
+	u32 i;
+
+	if (!sp_core_watches(c))
+		return false;
+	for (i = 0; i < c->order.nnodes; i++)
+		if (!c->peers[i].gone && !c->peers[i].cut &&
+		    c->ops->landed(&g->core, i) != c->peers[i].landed)
+			return true;
+	return false;
+}
+
 /* Have members done anything since the pass looked? */
 static bool sp_engine_missed(struct sp_group *g, u64 released)
 {
 	u32 i;
 
-	if (sp_engine_released(g) != released || sp_rings_missed(g))
+	if (sp_engine_released(g) != released || sp_rings_missed(g) ||
+	    sp_engine_missed_landing(g))
 		return true;
 	for (i = 0; i < g->core.nown; i++)
 		if (g->core.own[i].tx &&
@@ -131,13 +150,35 @@ static void sp_engine_events(struct sp_group *g)
 		sp_events_drop(g, false);
 }
 
+/*
+ * A group rests until an event comes, or until its time is over. One timer does for
+ * all groups: it is not set again while it runs, so some rest twice as long.
+ */
+static void sp_engine_rest(struct sp_engine *engine, struct sp_group *g)
+{
+	bool rests = sp_core_rests(&g->core);
+
+	if (rests && !g->rests)
+		g->rest_end = jiffies + msecs_to_jiffies(SP_REST_MS);
+	g->rests = rests;
+	if (rests && !timer_pending(&engine->rest))
+		mod_timer(&engine->rest, g->rest_end);
+}
+
+static void sp_engine_rest_over(struct timer_list *timer)
+{
+	sp_engine_stir(container_of(timer, struct sp_engine, rest));
+}
+
 /* One pass over a group. */
-static void sp_engine_pass(struct sp_group *g)
+static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 {
 	u64 released;
 	bool blocks;
 	int did;
 
+	if (g->rests && time_after_eq(jiffies, g->rest_end))
+		g->core.rested = true;
 	/* What is done from here on kicks again. */
 	if (atomic_xchg(&g->kick, 0))
 		sp_engine_asked(g);
@@ -157,6 +198,7 @@ static void sp_engine_pass(struct sp_group *g)
 		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
 	}
 	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
+	sp_engine_rest(engine, g);
 	blocks = sp_core_may_block(&g->core);
 	sp_rings_tell(g, blocks);
 	if (did & (SP_DID_DELIVER | SP_DID_FREE))
@@ -175,12 +217,21 @@ static void sp_engine_pass(struct sp_group *g)
 	}
 	if (sp_engine_drained(g))
 		queue_work(sp_wq, &g->event);
+	if (g->core.unposted) {
+		WRITE_ONCE(engine->watches, true);
+		/* As below. The thread waits for room: that is no reason to kick. */
+		smp_mb();
+		if (sp_engine_missed_landing(g))
+			sp_engine_stir(engine);
+	}
 	/* What is done while it is wedged waits for the next view. */
 	if (blocks && !g->core.wedged) {
+		if (sp_core_watches(&g->core))
+			WRITE_ONCE(engine->watches, true);
 		/*
 		 * Pairs with the barrier in sp_group_moved(), and with that of
 		 * programs that map their rings: a member sees that we doze,
-		 * or we see what it did.
+		 * or we see what it did. Likewise with sp_engine_landed().
 		 */
 		smp_mb();
 		if (sp_engine_missed(g, released))
@@ -221,25 +272,33 @@ static void sp_engine_drop(struct sp_engine *engine, struct sp_group *g)
 	list_del_init(&g->on_engine);
 }
 
+/* Does a group need another pass, whatever happens? */
+static bool sp_engine_goes_on(const struct sp_group *g)
+{
+	return atomic_read(&g->kick) || !sp_core_may_block(&g->core);
+}
+
 static enum sp_round sp_engine_round(struct sp_engine *engine)
 {
 	enum sp_round round = SP_ROUND_BLOCK;
 	struct sp_group *g, *next;
 
 	mutex_lock(&engine->lock);
+	WRITE_ONCE(engine->watches, false);
 	sp_engine_gather(engine);
 	list_for_each_entry_safe(g, next, &engine->awake, on_engine) {
 		const struct sp_core *c = &g->core;
 
-		sp_engine_pass(g);
+		sp_engine_pass(engine, g);
 		if (c->wedged)
 			list_del_init(&g->on_engine);
-		else if (atomic_read(&g->kick) || !sp_core_may_block(c))
+		else if (sp_engine_goes_on(g))
 			round = max(round, c->unposted && c->idle > c->spin ?
 				    SP_ROUND_STALLED : SP_ROUND_POLL);
 		else if (c->doze.state == SP_ASLEEP)
 			list_del_init(&g->on_engine);
 	}
+	engine->blocks = round == SP_ROUND_BLOCK;
 	mutex_unlock(&engine->lock);
 	return round;
 }
@@ -299,6 +358,7 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	spin_lock_init(&engine->kick_lock);
 	INIT_LIST_HEAD(&engine->kicked);
 	init_waitqueue_head(&engine->wait);
+	timer_setup(&engine->rest, sp_engine_rest_over, 0);
 	task = kthread_run(sp_engine_thread, engine, "spindle/%s",
 			   dev_name(&sdev->ib->dev));
 	if (IS_ERR(task)) {
@@ -323,6 +383,7 @@ static void sp_engine_free(struct kref *ref)
 void sp_engine_stop(struct sp_engine *engine)
 {
 	kthread_stop(engine->task);
+	del_timer_sync(&engine->rest);
 	kref_put(&engine->ref, sp_engine_free);
 }
 
@@ -353,14 +414,35 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
 	mutex_unlock(&engine->lock);
 }
 
+/*
+ * A program passes over a group in the thread's place. Where nothing is polled that
+ * is all, more often than not: the thread need not be woken to find that nothing is
+ * left to do.
+ */
+static void sp_engine_instead(struct sp_engine *engine, struct sp_group *g)
+{
+	u32 passes = g->core.polled ? 1 : SP_PASSES_INSTEAD;
+
+	do {
+		sp_engine_pass(engine, g);
+	} while (--passes && !g->core.wedged && sp_engine_goes_on(g));
+	if (!g->core.wedged && sp_engine_goes_on(g))
+		sp_engine_kick(engine, g);
+	else if (g->core.wedged || g->core.doze.state == SP_ASLEEP)
+		list_del_init(&g->on_engine);
+	else
+		/* Whatever comes now stirs the thread, which passes over it then. */
+		list_move_tail(&g->on_engine, &engine->awake);
+}
+
 /**
- * sp_engine_run() - wake a group, and run its first pass here and now
+ * sp_engine_run() - wake a group, and run its first passes here and now
  * @g: the group, which a program has given something to send
  *
- * What was sent to a group that slept is on its way before the thread has got
- * a processor. Only while the thread has nothing to do: a program that loses
- * its processor in here would hold up everybody's groups. Context: process,
- * may sleep.
+ * What was sent to a group that slept, or rested, is on its way before the thread
+ * has got a processor. Only while the thread waits: a program that loses its
+ * processor in here would hold up everybody's groups. Nor while messages are under
+ * way: there are likely to be more, and they go together. Context: process, may sleep.
  */
 void sp_engine_run(struct sp_group *g)
 {
@@ -376,10 +458,10 @@ void sp_engine_run(struct sp_group *g)
 	if (!engine)
 		return;
 	if (mutex_trylock(&engine->lock)) {
-		if (READ_ONCE(g->engaged) && list_empty(&engine->awake))
-			sp_engine_pass(g);
-		/* All that follows is the thread's, from before we let go. */
-		if (atomic_read(&g->kick) || g->core.doze.state != SP_ASLEEP)
+		if (READ_ONCE(g->engaged) && engine->blocks &&
+		    sp_order_quiet(&g->core.order))
+			sp_engine_instead(engine, g);
+		else
 			sp_engine_kick(engine, g);
 		mutex_unlock(&engine->lock);
 	} else {
@@ -420,6 +502,19 @@ void sp_engine_stir(struct sp_engine *engine)
 }
 
 /**
+ * sp_engine_landed() - requests have completed
+ * @engine: the engine
+ *
+ * Context: any, behind a full barrier that follows the note of how many.
+ */
+void sp_engine_landed(struct sp_engine *engine)
+{
+	/* That barrier pairs with the one in sp_engine_pass(): one sees the other. */
+	if (READ_ONCE(engine->watches))
+		sp_engine_stir(engine);
+}
+
+/**
  * sp_engine_busy() - will there be a pass over a group, whoever does nothing
  * @engine: the engine
  * @g: the group, in any state
@@ -457,7 +552,7 @@ void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g, u32 node)
 {
 	mutex_lock(&engine->lock);
 	if (READ_ONCE(g->engaged)) {
-		sp_engine_pass(g);
+		sp_engine_pass(engine, g);
 		g->core.peers[node].gone = true;
 	}
 	mutex_unlock(&engine->lock);

@@ -6,6 +6,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/timer.h>
 #include <linux/wait.h>
 
 struct sp_device;
@@ -22,6 +23,10 @@ struct task_struct;
  * @kick_lock: guards @kicked and each group's on_kicked and engaged; innermost
  * @kicked: groups that were kicked, to be put on @awake
  * @wait: where it sleeps
+ * @blocks: the thread waits for something to come, or is about to; under @lock
+ * @watches: some group awake wants to pass when requests have completed: see
+ *	sp_core_watches(). Written under @lock, read by completion handlers
+ * @rest: the next group has rested, or some time before: see sp_core_rests()
  * @stirred: there is something to look at. Who has changed something sets it
  *	(after the change), the engine clears it before it looks
  */
@@ -33,6 +38,9 @@ struct sp_engine {
 	spinlock_t kick_lock;
 	struct list_head kicked;
 	wait_queue_head_t wait;
+	bool blocks;
+	bool watches;
+	struct timer_list rest;
 	atomic_t stirred;
 };
 
@@ -41,6 +49,7 @@ void sp_engine_stop(struct sp_engine *engine);
 void sp_engine_add(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_del(struct sp_engine *engine, struct sp_group *g);
 void sp_engine_stir(struct sp_engine *engine);
+void sp_engine_landed(struct sp_engine *engine);
 u64 sp_engine_released(struct sp_group *g);
 void sp_engine_run(struct sp_group *g);
 void sp_engine_kick(struct sp_engine *engine, struct sp_group *g);

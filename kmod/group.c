@@ -160,7 +160,7 @@ void sp_group_kick(struct sp_group *g)
 }
 
 /**
- * sp_group_moved() - a member has consumed something, or wants a look
+ * sp_group_moved() - a member wants a look
  * @g: the group, active
  *
  * The engine sees it by itself unless it dozes. Context: process.
@@ -170,6 +170,21 @@ void sp_group_moved(struct sp_group *g)
 	/* Pairs with the barrier in sp_engine_pass(). */
 	smp_mb();
 	if (READ_ONCE(g->core.doze.state) != SP_AWAKE)
+		sp_group_kick(g);
+}
+
+/**
+ * sp_group_consumed() - a member has consumed something
+ * @g: the group, active
+ *
+ * Like sp_group_moved(), but while nobody wants the room the engine need not know at
+ * once. Context: process.
+ */
+void sp_group_consumed(struct sp_group *g)
+{
+	/* Pairs with the barrier in sp_engine_pass(). */
+	smp_mb();
+	if (READ_ONCE(g->core.doze.state) != SP_AWAKE && !READ_ONCE(g->core.lazy))
 		sp_group_kick(g);
 }
 

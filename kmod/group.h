@@ -311,6 +311,8 @@ struct sp_counters {
  * @node: the node; a user of it
  * @on_node: on the node's list, under sp_ctl
  * @on_engine: on the engine's list of those awake, under the engine's lock
+ * @rests: it rests, so says its last pass; likewise
+ * @rest_end: when it has done so for long enough, in jiffies; likewise
  * @on_kicked: on its list of those kicked, under its kick_lock
  * @engaged: the engine runs passes over it; likewise, changed under the
  *	engine's lock, too, when it becomes false
@@ -368,6 +370,7 @@ struct sp_counters {
  * @ending: no local member is left, or it has failed; keys go back as the
  *	peers say bye
  * @linger: bound on that
+ * @row: a row that is being sent, with what it carries; under the engine's lock
  * @counters: see there
  * @batches_seen: @core.batches when its file in debugfs was last reset
  * @slow: who holds up the senders; from when the view's memory is made
@@ -381,6 +384,8 @@ struct sp_group {
 	struct sp_node *node;
 	struct list_head on_node;
 	struct list_head on_engine;
+	bool rests;
+	unsigned long rest_end;
 	struct list_head on_kicked;
 	bool engaged;
 	char name[SP_NAME_LEN];
@@ -430,6 +435,7 @@ struct sp_group {
 	u32 lingered;
 	bool ending;
 	struct delayed_work linger;
+	u64 row[SP_MSG_MAX / sizeof(u64)];
 	struct sp_counters counters;
 	struct sp_batches batches_seen[SP_STAGES];
 	struct sp_slow *slow;
@@ -507,11 +513,13 @@ void sp_group_end(struct sp_group *g, int error);
 void sp_group_state_changed(struct sp_group *g);
 void sp_group_kick(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
+void sp_group_consumed(struct sp_group *g);
 void sp_group_sent(struct sp_group *g);
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
+u32 sp_smc_carry_max(const struct sp_layout *lay);
 
 /* peer.c: the other nodes: links, keys, and giving them back */
 void sp_peers_init(struct sp_group *g);

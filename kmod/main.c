@@ -13,7 +13,7 @@ MODULE_PARM_DESC(family, "Number of the socket family: 18, 13 or 22; 0: the firs
 
 char *sp_doorbell = "auto";
 module_param_named(doorbell, sp_doorbell, charp, 0444);
-MODULE_PARM_DESC(doorbell, "How peers tell of what they wrote: polled, completion, or auto: by device");
+MODULE_PARM_DESC(doorbell, "How peers tell of what they wrote: completion, polled, or auto, which is completion");
 
 unsigned short sp_port = 21328;
 module_param_named(port, sp_port, ushort, 0444);
@@ -29,9 +29,9 @@ MODULE_PARM_DESC(suspect_ms, "Milliseconds without an answer of a node before it
 
 unsigned int sp_spin = 40;
 module_param_named(spin, sp_spin, uint, 0644);
-MODULE_PARM_DESC(spin, "Passes without news before an engine goes to sleep on a group, 1 to 1000000; for groups made afterwards");
+MODULE_PARM_DESC(spin, "Passes without news before an engine waits for events, or goes to sleep where it polls, 1 to 1000000; for groups made afterwards");
 
-static void sp_progress_made(struct sp_device *sdev)
+static void sp_tell_engine(struct sp_device *sdev, void (*tell)(struct sp_engine *))
 {
 	struct sp_engine *engine;
 
@@ -39,8 +39,18 @@ static void sp_progress_made(struct sp_device *sdev)
 	rcu_read_lock();
 	engine = READ_ONCE(sdev->engine);
 	if (engine)
-		sp_engine_stir(engine);
+		tell(engine);
 	rcu_read_unlock();
+}
+
+static void sp_progress_made(struct sp_device *sdev)
+{
+	sp_tell_engine(sdev, sp_engine_stir);
+}
+
+static void sp_requests_landed(struct sp_device *sdev)
+{
+	sp_tell_engine(sdev, sp_engine_landed);
 }
 
 static const struct sp_fabric_upcalls sp_upcalls = {
@@ -48,6 +58,7 @@ static const struct sp_fabric_upcalls sp_upcalls = {
 	.row = sp_group_row,
 	.wake = sp_group_woken,
 	.progress = sp_progress_made,
+	.landed = sp_requests_landed,
 	.lost = sp_member_lost,
 	.removed = sp_member_removed,
 	.forget = sp_member_forget,

@@ -245,8 +245,12 @@ void sp_rings_publish(struct sp_group *g)
  */
 void sp_rings_tell(struct sp_group *g, bool blocks)
 {
-	u32 flags = blocks ? SPINDLE_NEED_WAKEUP : 0;
 	struct sp_local *local;
+	u32 flags = 0;
+
+	if (blocks)
+		flags = SPINDLE_NEED_WAKEUP |
+			(g->core.lazy ? 0 : SPINDLE_NEED_WAKEUP_RX);
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		struct sp_rings *r = local->rings;
@@ -399,7 +403,7 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 	r->user->rx_released = local->cursor;
 	r->user->rx_seen = local->cursor;
 	/* Until the next pass has said otherwise. */
-	s->flags = SPINDLE_NEED_WAKEUP;
+	s->flags = SPINDLE_NEED_WAKEUP | SPINDLE_NEED_WAKEUP_RX;
 	if (lane) {
 		spin_lock(&lane->lock);
 		s->tx_head = lane->tx.head;

@@ -170,6 +170,9 @@ static int sp_peer_grant(struct sp_group_peer *gp)
 	key.rkey = mr->rkey;
 	key.handle = gp->handle;
 	key.flags = g->node->sdev->polled ? SP_KEY_POLLED : 0;
+	/* What the processor puts beside what the adapter writes might undo that. */
+	if (gp->slab->synced)
+		key.flags |= SP_KEY_WRITTEN;
 	ret = sp_link_say(gp->user.link, &key.hdr, SP_MSG_KEY, sizeof(key));
 	if (!ret)
 		gp->key_said = true;
@@ -287,6 +290,8 @@ void sp_peer_key(struct sp_group *g, const struct sp_addr *from,
 	gp->rkey = key->rkey;
 	gp->their_handle = key->handle;
 	g->core.peers[gp->rank].polled = key->flags & SP_KEY_POLLED;
+	g->core.peers[gp->rank].carry = key->flags & SP_KEY_WRITTEN ? 0 :
+		sp_smc_carry_max(&g->slab->lay);
 	gp->key_heard = true;
 	sp_group_activate(g);
 }

@@ -68,36 +68,88 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	return sp_smc_posted(ret);
 }
 
+/* Bytes of a run of own lane @own, the lane's descriptors first. Return: their end. */
+static u8 *sp_smc_carry(struct sp_group *g, u32 own, const struct sp_run *run, u8 *to)
+{
+	const u8 *desc = g->slab->base + sp_layout_desc(&g->slab->lay, own);
+	struct sp_wire_run *wire = (struct sp_wire_run *)to;
+	int i;
+
+	wire->lane = own;
+	wire->ndesc = (run->desc[0].len + run->desc[1].len) / sizeof(struct sp_desc);
+	wire->slot = run->desc[0].off / sizeof(struct sp_desc);
+	wire->off = run->bytes[0].off;
+	wire->len = run->bytes[0].len + run->bytes[1].len;
+	to = wire->desc;
+	for (i = 0; i < 2; i++) {
+		memcpy(to, desc + run->desc[i].off, run->desc[i].len);
+		to += run->desc[i].len;
+	}
+	/* The ring is mapped twice, back to back. */
+	memcpy(to, g->slab->ring[own] + wire->off, wire->len);
+	return to + wire->len;
+}
+
+/* The row as a message: its completion orders all that was written before it. */
+static int sp_smc_send_row(struct sp_group *g, struct sp_group_peer *gp,
+			   const struct sp_cell *cells, u32 n, u32 own,
+			   const struct sp_run *run, u64 *ticket)
+{
+	struct sp_msg_row *row = (struct sp_msg_row *)g->row;
+	u8 *end = (u8 *)g->row + sizeof(*row) + n * sizeof(*cells);
+	int ret;
+
+	row->hdr.type = SP_MSG_ROW;
+	row->handle = gp->their_handle;
+	row->ncells = n;
+	row->runs = !!run;
+	row->view = g->core.view;
+	memcpy(row->cells, cells, n * sizeof(*cells));
+	if (run)
+		end = sp_smc_carry(g, own, run, end);
+	row->hdr.len = end - (u8 *)g->row;
+	ret = sp_post_send(gp->user.link, &row->hdr, false, ticket);
+	if (!ret)
+		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
+	return ret;
+}
+
 static int sp_smc_post_row(struct sp_core *c, u32 node,
-			   const struct sp_cell *cells, u32 n, u64 *ticket)
+			   const struct sp_cell *cells, u32 n, u32 own,
+			   const struct sp_run *run, u64 *ticket)
 {
 	struct sp_group *g = sp_group_of(c);
 	struct sp_group_peer *gp = g->peer[node];
-	struct sp_link *link = gp->user.link;
-	u32 len = n * sizeof(*cells);
-	struct sp_msg_row row;
 	int ret;
 
 	if (c->peers[node].polled) {
 		u64 at = gp->iova + sp_layout_row(&g->slab->lay, c->view);
 
-		ret = sp_post_snap(link, cells, len, at, gp->rkey, ticket);
+		ret = sp_post_snap(gp->user.link, cells, n * sizeof(*cells), at,
+				   gp->rkey, ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.rdma_writes,
 				   g->counters.rdma_writes + 1);
 	} else {
-		row.hdr.type = SP_MSG_ROW;
-		row.hdr.len = sizeof(row) + len;
-		row.handle = gp->their_handle;
-		row.ncells = n;
-		row.view = c->view;
-		ret = sp_post_send(link, &row.hdr, false, cells, len, ticket);
-		if (!ret)
-			WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
+		ret = sp_smc_send_row(g, gp, cells, n, own, run, ticket);
 	}
 	if (!ret)
 		WRITE_ONCE(g->counters.posts, g->counters.posts + 1);
 	return sp_smc_posted(ret);
+}
+
+/**
+ * sp_smc_carry_max() - the longest run that a row of this node carries
+ * @lay: layout of its slab
+ *
+ * Return: bytes of messages and descriptors.
+ */
+u32 sp_smc_carry_max(const struct sp_layout *lay)
+{
+	u32 row = sizeof(struct sp_msg_row) + sizeof(struct sp_wire_run) +
+		  (SP_CELL_LANES + lay->lanes) * sizeof(struct sp_cell);
+
+	return min(SP_CARRY_MAX, SP_MSG_MAX - row);
 }
 
 static u64 sp_smc_landed(struct sp_core *c, u32 node)
@@ -116,7 +168,7 @@ static int sp_smc_post_wake(struct sp_core *c, u32 node)
 	u64 ticket;
 	int ret;
 
-	ret = sp_post_send(gp->user.link, &wake.hdr, false, NULL, 0, &ticket);
+	ret = sp_post_send(gp->user.link, &wake.hdr, false, &ticket);
 	if (!ret) {
 		WRITE_ONCE(g->counters.wakes_sent, g->counters.wakes_sent + 1);
 		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
@@ -152,6 +204,32 @@ static void sp_smc_count(struct sp_group *g)
 	atomic64_fetch_inc_release(&g->counters.receives);
 }
 
+/* What follows the cells of a row: is that a run that fits into the sender's slab? */
+static bool sp_smc_run_fits(const struct sp_layout *lay,
+			    const struct sp_wire_run *run, u32 len)
+{
+	return len >= sizeof(*run) && run->lane < lay->lanes &&
+	       run->ndesc <= lay->depth && run->slot < lay->depth &&
+	       run->off < lay->window && run->len <= lay->window &&
+	       len == sizeof(*run) + run->ndesc * sizeof(struct sp_desc) + run->len;
+}
+
+/* Put a run that came with a row where writes would have put it. */
+static void sp_smc_fill(struct sp_slab *slab, const struct sp_wire_run *run)
+{
+	const struct sp_layout *lay = &slab->lay;
+	u64 desc = sp_layout_desc(lay, run->lane);
+	u32 first = min_t(u32, run->ndesc, lay->depth - run->slot);
+	u32 each = sizeof(struct sp_desc);
+
+	memcpy(slab->base + desc + run->slot * each, run->desc, first * each);
+	memcpy(slab->base + desc, run->desc + first * each,
+	       (run->ndesc - first) * each);
+	/* The ring is mapped twice, back to back. */
+	memcpy(slab->ring[run->lane] + run->off, run->desc + run->ndesc * each,
+	       run->len);
+}
+
 /**
  * sp_group_row() - a row came by SEND: put it where it would have been written
  * @link: from the peer of this link
@@ -161,19 +239,28 @@ static void sp_smc_count(struct sp_group *g)
  */
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 {
+	const struct sp_wire_run *run;
 	struct sp_group_peer *gp;
 	struct sp_cell *to;
+	u32 len = row->hdr.len - sizeof(*row);
+	u32 cells = row->ncells * sizeof(*to);
 	u32 i;
 
 	rcu_read_lock();
 	gp = sp_smc_peer(link, READ_ONCE(row->handle));
 	/* Its numbers of lanes may have become fewer, but never more. */
 	if (!gp || row->ncells > SP_CELL_LANES + gp->slab->lay.lanes ||
-	    row->hdr.len != sizeof(*row) + row->ncells * sizeof(*to))
+	    len < cells)
+		goto out;
+	run = (const void *)row->cells + cells;
+	if (row->runs ? !sp_smc_run_fits(&gp->slab->lay, run, len - cells) :
+	    len != cells)
 		goto out;
 	to = (struct sp_cell *)(gp->slab->base +
 				sp_layout_row(&gp->slab->lay, row->view));
 	sp_slab_arrived(gp->slab);
+	if (row->runs)
+		sp_smc_fill(gp->slab, run);
 	/*
 	 * The completion of this receive orders all the peer has written before
 	 * it; the engine's barrier in sp_cell_get() pairs with this one.

@@ -13,7 +13,7 @@
 #include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	3
+#define SP_WIRE_VERSION	4
 
 #define SP_NAME_LEN	64
 
@@ -74,16 +74,40 @@ struct sp_msg {
  * @hdr: header
  * @handle: what the receiver calls (group, sender)
  * @ncells: cells that follow
+ * @runs: 1: a struct sp_wire_run follows them, for the receiver to put where a write
+ *	would have put it; else 0
  * @view: number of the view that it speaks of
  * @cells: struct sp_cell
  */
 struct sp_msg_row {
 	struct sp_msg hdr;
 	u32 handle;
-	u32 ncells;
+	u16 ncells;
+	u16 runs;
 	u64 view;
 	u64 cells[];
 };
+
+/**
+ * struct sp_wire_run - messages of one lane, one behind the other
+ * @lane: the lane's number among those of the sender
+ * @ndesc: how many
+ * @slot: where in its ring of descriptors the first one goes; they go on at the start
+ *	of it behind its end
+ * @off: where in its ring of bytes those go; likewise
+ * @len: how many
+ * @desc: struct sp_desc, @ndesc of them; then the bytes
+ */
+struct sp_wire_run {
+	u16 lane;
+	u16 ndesc;
+	u32 slot;
+	u32 off;
+	u32 len;
+	u8 desc[];
+};
+
+#define SP_CARRY_MAX	512U	/* longer runs are written, though a row has room */
 
 /**
  * struct sp_msg_wake - look again at what the sender has written
@@ -209,6 +233,7 @@ struct sp_msg_view {
 			 sizeof(struct sp_wire_member))
 
 #define SP_KEY_POLLED	(1U << 0)	/* write your row; else send it */
+#define SP_KEY_WRITTEN	(1U << 1)	/* and write all else: let no row carry anything */
 
 /**
  * struct sp_msg_key - where the receiver may write: its own slab's replica

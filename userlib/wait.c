@@ -24,10 +24,10 @@ int spn_group_error(const struct spindle *sp)
 }
 
 /* After a store the engine is to see: a system call only if it asks for one. */
-void spn_wake_engine(struct spindle *sp, uint64_t *kicks)
+void spn_wake_engine(struct spindle *sp, __u32 flag, uint64_t *kicks)
 {
 	full_barrier();
-	if (!(load_relaxed(&sp->map.status->flags) & SPINDLE_NEED_WAKEUP))
+	if (!(load_relaxed(&sp->map.status->flags) & flag))
 		return;
 	spn_add(kicks, 1);
 	/* fails only where the engine is gone, and the status will tell */

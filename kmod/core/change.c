@@ -74,7 +74,7 @@ static void sp_peer_next(struct sp_core *c, struct sp_peer *p)
 	p->sleep = 0;
 	p->woken = 0;
 	/* The peer is sent a row of this view, whether or not it has news. */
-	p->behind = true;
+	p->behind = SP_WHY_BEGIN;
 }
 
 /* A peer that has just come is sent all of each lane that lies in the view. */
@@ -84,7 +84,7 @@ static void sp_peer_begin(struct sp_core *c, struct sp_peer *p)
 	u32 i;
 
 	sp_peer_reset(p, c->order.start);
-	p->behind = true;
+	p->behind = SP_WHY_BEGIN;
 	for (i = 0; i < c->nown; i++) {
 		if (!c->own[i].tx)
 			continue;
@@ -130,6 +130,7 @@ void sp_core_install(struct sp_core *c, struct sp_next *next)
 
 	memcpy(next->seen, o->nodes, o->nnodes * sizeof(next->seen[0]));
 	o->start = o->delivered + 1;
+	o->due = o->delivered;
 	o->epoch = next->epoch;
 	o->nnodes = v->nnodes;
 	o->nlanes = v->nlanes;
@@ -222,7 +223,7 @@ void sp_core_mend(struct sp_core *c, u32 node)
 		p->pushed[i].mark = p->pushed[i].done;
 	}
 	sp_peer_reset(p, c->order.start);
-	p->behind = true;
+	p->behind = SP_WHY_BEGIN;
 	p->cut = false;
 	sp_core_kick(c);
 }

@@ -19,7 +19,7 @@
 /**
  * enum sp_doze_state - how awake the engine is to one group
  * @SP_AWAKE: it polls
- * @SP_DOZING: it polls, and its flag is on the way
+ * @SP_DOZING: its flag is on the way; where nothing is polled, it rests
  * @SP_ASLEEP: it looks only when woken
  */
 enum sp_doze_state {
@@ -64,6 +64,15 @@ static inline void sp_doze_begin(struct sp_doze *d)
 {
 	WRITE_ONCE(d->state, SP_DOZING);
 	d->epoch++;
+}
+
+/**
+ * sp_doze_again() - something was told in sleep: see it land before going on
+ * @d: the sleeper, asleep; its flag stays up
+ */
+static inline void sp_doze_again(struct sp_doze *d)
+{
+	WRITE_ONCE(d->state, SP_DOZING);
 }
 
 /**

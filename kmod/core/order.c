@@ -281,6 +281,7 @@ void sp_lane_init(struct sp_lane *lane, const struct sp_point *at)
 	lane->taken = at->count;
 	lane->told_freed = at->count;
 	lane->told_head = at->tail;
+	lane->done = -1;
 	lane->held = 0;
 	lane->fin = false;
 }
@@ -321,6 +322,7 @@ void sp_order_init(struct sp_order *o)
 	}
 	o->slack = 0;
 	o->delivered = o->start - 1;
+	o->due = o->start - 1;
 	o->published = 0;
 	o->released = 0;
 	o->fins = 0;
@@ -426,7 +428,8 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word, u32 max)
  * @received: its received_num
  * @consumed: what its readers consumed
  *
- * Return: 1 when there was news, 0 when not, -EPROTO when the peer is faulty.
+ * Return: 1 when it has received more, 0 when not, -EPROTO when the peer is
+ * faulty.
  */
 int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 {
@@ -439,9 +442,21 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 	    consumed > o->nodes[o->self].received ||
 	    received - o->start >= sp_seq(sp_round_limit(o), o->nlanes, 0))
 		return -EPROTO;
-	seen->received = received;
 	seen->consumed = consumed;
+	if (received == seen->received)
+		return 0;
+	seen->received = received;
 	return 1;
+}
+
+/* Was its last turn an empty one, and is everything before that delivered? */
+static bool sp_lane_quiet(const struct sp_lane *lane, u32 depth)
+{
+	if (lane->taken != lane->now.count)
+		return false;
+	return !lane->now.count ||
+	       lane->desc[(lane->now.count - 1) & (depth - 1)].index + 1 !=
+	       (u32)lane->now.round;
 }
 
 /**
@@ -455,10 +470,16 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
  * the own node too: over remote ones only, a silent lane and an active one on
  * the same node stall.
  *
+ * A lane that had nothing to send last time gives up turn n_j - 1 in either case,
+ * with the row that acknowledges that message, as it most likely will have to when
+ * the next one comes: that one then waits for no row but acknowledgments.
+ *
  * Return: the round; not above the lane's own when there is nothing to do.
  */
 u64 sp_order_null_target(const struct sp_order *o, u32 rank)
 {
+	const struct sp_lane *own = sp_order_lane(o, rank);
+	bool quiet = sp_lane_quiet(own, o->depth);
 	u64 target = 0;
 	u32 j;
 
@@ -468,9 +489,36 @@ u64 sp_order_null_target(const struct sp_order *o, u32 rank)
 
 		if (j == rank || !n)
 			continue;
-		target = max(target, rank < j ? n : n - 1);
+		target = max(target, rank < j || quiet ? n : n - 1);
 	}
-	return sp_order_lane(o, rank)->base + target;
+	return own->base + target;
+}
+
+/*
+ * May a turn in (@from, @upto] hold a message? That of a lane's last one says so;
+ * of a lane with several to deliver nothing more is looked for.
+ */
+static bool sp_order_holds(const struct sp_order *o, s64 from, s64 upto)
+{
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+		const struct sp_desc *d;
+		u64 index;
+		s64 seq;
+
+		if (lane->taken == lane->now.count)
+			continue;
+		if (lane->now.count - lane->taken > 1)
+			return true;
+		d = &lane->desc[lane->taken & (o->depth - 1)];
+		index = sp_extend32(lane->now.round, d->index);
+		seq = o->start + sp_seq(index - lane->base, o->nlanes, i);
+		if (seq > from && seq <= upto)
+			return true;
+	}
+	return false;
 }
 
 /**
@@ -502,6 +550,8 @@ bool sp_order_advance(struct sp_order *o)
 	received = o->start + sp_seq(least, o->nlanes, first) - 1;
 	if (received == o->nodes[o->self].received)
 		return false;
+	if (sp_order_holds(o, o->nodes[o->self].received, received))
+		o->due = received;
 	o->nodes[o->self].received = received;
 	return true;
 }
@@ -628,6 +678,7 @@ bool sp_order_release(struct sp_order *o, u64 upto)
 		lane = &o->lanes[log->lane & SP_LOG_SLOT];
 		lane->head += sp_units(log->len);
 		lane->freed++;
+		lane->done = log->seq;
 		lane->held--;
 	}
 	o->nodes[o->self].consumed = sp_order_consumed(o);

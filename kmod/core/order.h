@@ -83,6 +83,7 @@ struct sp_run {
  * @src: its descriptors in the replica, which its owner writes
  * @freed: descriptors whose messages all local readers have consumed
  * @head: units of ring likewise
+ * @done: place in the order of the last of these
  * @held: messages of it in the log that a local reader still needs
  * @told_freed: @freed when peers were last pressed to be told of it
  * @told_head: @head likewise
@@ -99,6 +100,7 @@ struct sp_lane {
 	const struct sp_desc *src;
 	u64 freed;
 	u64 head;
+	s64 done;
 	u64 held;
 	u64 told_freed;
 	u64 told_head;
@@ -160,6 +162,8 @@ struct sp_log {
  * @start: the view's first turn in the order
  * @slack: turns that lanes may be ahead on top: what was left of the last view
  * @delivered: every turn up to it was delivered here
+ * @due: the highest received_num of this node that covers a message which the one
+ *	before did not: peers wait to be told of it, not of empty turns behind it
  * @published: messages put into @log so far
  * @released: messages of it that all local readers have consumed
  * @fins: lanes of the view whose last message was delivered
@@ -183,6 +187,7 @@ struct sp_order {
 	s64 start;
 	u64 slack;
 	s64 delivered;
+	s64 due;
 	u64 published;
 	u64 released;
 	u32 fins;

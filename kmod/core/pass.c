@@ -14,7 +14,7 @@
  * sp_core_init() - begin the first view that this node is in
  * @c: the group; the caller has set all pointers, sizes, @c->view, @c->polled,
  *	@c->spin, @c->opt and the shell, filled in @c->order as
- *	sp_order_init() wants it, set each @c->peers[].polled, .bank and .open,
+ *	sp_order_init() wants it, set each @c->peers[].polled, .carry, .bank and .open,
  *	and each @c->peers[].pushed to where its lane begins
  */
 void sp_core_init(struct sp_core *c)
@@ -37,7 +37,7 @@ void sp_core_init(struct sp_core *c)
 		p->row = p->bank[c->view & 1];
 		sp_peer_reset(p, c->order.start);
 		p->consumed = c->order.start - 1;
-		p->behind = false;
+		p->behind = 0;
 		p->cut = false;
 		p->gone = i == c->order.self;
 	}
@@ -51,9 +51,13 @@ void sp_core_init(struct sp_core *c)
 	c->wedged = false;
 	c->hold = false;
 	c->consumed_due = c->order.start - 1;
+	c->consumed_tight = c->order.start - 1;
+	c->rested = false;
+	c->lazy = false;
 	c->faulty = 0;
 	c->nulls_sent = 0;
 	memset(c->batches, 0, sizeof(c->batches));
+	memset(&c->posts, 0, sizeof(c->posts));
 }
 
 /* How much a stage may take at once. */
@@ -100,7 +104,7 @@ static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 {
 	const struct sp_peer *p = &c->peers[node];
 	u64 received, consumed, word;
-	int did = 0;
+	bool moved = false;
 	int ret;
 	u32 i;
 
@@ -118,8 +122,7 @@ static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 				    sp_pass_most(c, SP_OPT_RECEIVE));
 		if (ret < 0)
 			return ret;
-		if (ret)
-			did = SP_DID_NEWS;
+		moved |= ret;
 		if (lane->now.count == was)
 			continue;
 		*messages += sp_messages(lane->desc, c->order.depth, was,
@@ -130,14 +133,16 @@ static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 				return ret;
 		}
 	}
-	if (!sp_cell_get(&p->row[SP_CELL_RECEIVED], c->order.epoch, &received) ||
-	    !sp_cell_get(&p->row[SP_CELL_CONSUMED], c->order.epoch, &consumed))
-		return did;
-	ret = sp_order_row(&c->order, node, (s64)(received - 1),
-			   (s64)(consumed - 1));
-	if (ret < 0)
-		return ret;
-	return ret ? SP_DID_NEWS : did;
+	if (sp_cell_get(&p->row[SP_CELL_RECEIVED], c->order.epoch, &received) &&
+	    sp_cell_get(&p->row[SP_CELL_CONSUMED], c->order.epoch, &consumed)) {
+		ret = sp_order_row(&c->order, node, (s64)(received - 1),
+				   (s64)(consumed - 1));
+		if (ret < 0)
+			return ret;
+		moved |= ret;
+	}
+	/* Turns that are empty, behind the last message, are news to nobody. */
+	return moved && !sp_order_quiet(&c->order) ? SP_DID_NEWS : 0;
 }
 
 /* Give up the turns that hold up others' messages. */
@@ -170,14 +175,16 @@ static int sp_pass_nulls(struct sp_core *c)
 /* Take back what every node has consumed and no work request reads. */
 static int sp_pass_free(struct sp_core *c)
 {
-	s64 consumed = c->order.nodes[0].consumed;
+	s64 consumed = c->order.nodes[c->order.self].consumed;
 	int did = 0;
 	u32 i, n;
 
 	if (c->hold)
 		return 0;
-	for (n = 1; n < c->order.nnodes; n++)
-		consumed = min(consumed, c->order.nodes[n].consumed);
+	/* Who has left in good order reads no more; of others that are gone, see @hold. */
+	for (n = 0; n < c->order.nnodes; n++)
+		if (!c->peers[n].gone)
+			consumed = min(consumed, c->order.nodes[n].consumed);
 
 	for (i = 0; i < c->nown; i++) {
 		u64 completed = c->own[i].now.count;
@@ -220,16 +227,22 @@ static void sp_pass_landed(struct sp_core *c, struct sp_peer *p)
 		p->mark = p->ticket;
 }
 
+/*
+ * A flag alone changes no other cell: nobody reads the peer's flag once that row
+ * has landed, and what it tore the peer's last look would miss.
+ */
 static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
-			struct sp_cell *cells)
+			bool news, struct sp_cell *cells)
 {
 	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
 	u64 epoch = c->order.epoch;
 	u32 i;
 
 	sp_cell_set(&cells[SP_CELL_VIEW], c->view, epoch);
-	sp_cell_set(&cells[SP_CELL_RECEIVED], self->received + 1, epoch);
-	sp_cell_set(&cells[SP_CELL_CONSUMED], self->consumed + 1, epoch);
+	sp_cell_set(&cells[SP_CELL_RECEIVED],
+		    (news ? self->received : p->received) + 1, epoch);
+	sp_cell_set(&cells[SP_CELL_CONSUMED],
+		    (news ? self->consumed : p->consumed) + 1, epoch);
 	sp_cell_set(&cells[SP_CELL_SLEEP], c->doze.epoch, epoch);
 	for (i = SP_CELL_SLEEP + 1; i < SP_CELL_LANES; i++)
 		sp_cell_set(&cells[i], 0, epoch);
@@ -271,27 +284,37 @@ static u32 sp_pass_first(const struct sp_core *c)
 	return i;
 }
 
+/* What is new of own lane @own up to a point is on its way. */
+static void sp_pass_pushed(struct sp_core *c, u32 own, const struct sp_point *to)
+{
+	struct sp_own *o = &c->own[own];
+
+	if (to->count <= o->pushed)
+		return;
+	sp_batch_add(&c->batches[SP_STAGE_SEND],
+		     sp_messages(o->tx->desc, c->order.depth, o->pushed, to->count));
+	o->pushed = to->count;
+}
+
 /* Post what is new of own lane @own up to a point. */
 static int sp_pass_run(struct sp_core *c, u32 node, u32 own,
 		       const struct sp_point *to, const struct sp_run *run)
 {
-	struct sp_own *o = &c->own[own];
 	int ret;
 
 	sp_pass_hold(c, own);
 	ret = c->ops->post_run(c, node, own, run);
 	sp_pass_unhold(c, own);
-	if (!ret && to->count > o->pushed) {
-		sp_batch_add(&c->batches[SP_STAGE_SEND],
-			     sp_messages(o->tx->desc, c->order.depth,
-					 o->pushed, to->count));
-		o->pushed = to->count;
-	}
-	return ret;
+	if (ret)
+		return ret;
+	c->posts.segs += !!run->bytes[0].len + !!run->bytes[1].len +
+		!!run->desc[0].len + !!run->desc[1].len;
+	sp_pass_pushed(c, own, to);
+	return 0;
 }
 
 /* Wake a peer whose flag says that it may miss what we have written. */
-static int sp_pass_rouse(struct sp_core *c, u32 node)
+static int sp_pass_rouse(struct sp_core *c, u32 node, u64 *wakes)
 {
 	struct sp_peer *p = &c->peers[node];
 	u64 woken = p->woken;
@@ -306,30 +329,61 @@ static int sp_pass_rouse(struct sp_core *c, u32 node)
 	    !sp_wake_due(epoch, &woken))
 		return 0;
 	ret = c->ops->post_wake(c, node);
-	if (!ret)
-		p->woken = woken;
-	return ret;
+	if (ret)
+		return ret;
+	p->woken = woken;
+	(*wakes)++;
+	return 0;
 }
 
-/* Post the row: it covers all that was posted before, last of lane @own. */
-static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
+/* What a row to a peer would tell now that the last one did not. */
+static u32 sp_pass_why(const struct sp_core *c, const struct sp_peer *p)
+{
+	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
+	u32 why = p->behind;
+
+	if (self->received != p->received)
+		why |= SP_WHY_ACK;
+	if (self->consumed != p->consumed)
+		why |= SP_WHY_CONSUMED;
+	/* Only a raised flag must be told: one too many wake does no harm. */
+	if (c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep)
+		why |= SP_WHY_FLAG;
+	return why;
+}
+
+/*
+ * Post the row: it covers all that was posted before, last of lane @own, and @run
+ * of that lane, which it carries.
+ */
+static int sp_pass_row(struct sp_core *c, u32 node, u32 own,
+		       const struct sp_run *run, bool news)
 {
 	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
 	struct sp_cell cells[SP_CELL_LANES + SP_MAX_NODE_LANES];
 	struct sp_peer *p = &c->peers[node];
+	u32 why = sp_pass_why(c, p);
 	int ret;
 
-	sp_fill_row(c, p, cells);
+	sp_fill_row(c, p, news, cells);
 	sp_pass_hold(c, own);
-	ret = c->ops->post_row(c, node, cells, SP_CELL_LANES + c->nown,
+	ret = c->ops->post_row(c, node, cells, SP_CELL_LANES + c->nown, own, run,
 			       &p->ticket);
 	sp_pass_unhold(c, own);
 	if (ret)
 		return ret;
-	p->behind = false;
-	p->received = self->received;
-	p->consumed = self->consumed;
+	c->posts.carried += !!run;
+	c->posts.rows[news ? why : SP_WHY_FLAG]++;
+	if (news) {
+		p->behind = 0;
+		p->received = self->received;
+		p->consumed = self->consumed;
+	}
 	p->sleep = c->doze.epoch;
+	if (!p->asked) {
+		p->asked = p->ticket;
+		p->asked_at = c->passes;
+	}
 	if (!news || !p->polled)
 		return 0;
 	/* The first is not put off: a busy pusher would never read. */
@@ -340,8 +394,41 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own, bool news)
 	 * Its flag may have come long ago: then the wake follows the row at
 	 * once. Only when that has landed is it sure that none is needed.
 	 */
-	ret = sp_pass_rouse(c, node);
+	ret = sp_pass_rouse(c, node, &c->posts.wakes);
 	return ret == -EAGAIN ? 0 : ret;
+}
+
+/*
+ * Have readers here consumed anything of a peer's lanes that it does not know? The
+ * places of messages from before the view are not known to their sender any more,
+ * only that they are below its start: sp_tx_seq(). So all of that is told.
+ */
+static bool sp_pass_untold(const struct sp_core *c, const struct sp_peer *p)
+{
+	const struct sp_order *o = &c->order;
+	u32 i;
+
+	for (i = 0; i < p->nlanes; i++)
+		if (p->lanes[i] >= 0 &&
+		    (p->consumed < o->start - 1 ||
+		     sp_order_lane(o, p->lanes[i])->done > p->consumed))
+			return o->nodes[o->self].consumed > p->consumed;
+	return false;
+}
+
+/*
+ * Is a peer to be told what was consumed here, by a row of its own, though no sender
+ * is known to want the room soon? When nothing else happens, if one might be waiting
+ * for it; and before sleep, or in sleep, if the peer's own senders get room by it.
+ * Else the next row will do. This keeps nobody awake.
+ */
+static bool sp_pass_tells(const struct sp_core *c, const struct sp_peer *p)
+{
+	bool dozes = c->doze.state != SP_AWAKE;
+
+	if ((dozes || c->idle > 1) && p->consumed < c->consumed_tight)
+		return true;
+	return dozes && !sp_core_rests(c) && sp_pass_untold(c, p);
 }
 
 /* How many units of a lane may be posted to a peer now. */
@@ -357,32 +444,37 @@ static u64 sp_pass_room(const struct sp_core *c, const struct sp_pushed *pushed)
 	return flight <= c->push ? c->push : 0;
 }
 
+/* May a row to a peer carry this? */
+static bool sp_pass_carries(const struct sp_core *c, const struct sp_peer *p,
+			    const struct sp_run *run)
+{
+	return (c->on & SP_OPT_SEND) && !p->polled &&
+	       run->bytes[0].len + run->bytes[1].len +
+	       run->desc[0].len + run->desc[1].len <= p->carry;
+}
+
 /*
  * Send predicate towards one peer: the runs of all own lanes, then the row; or,
  * without SP_OPT_SEND, one message of each lane with a row of its own. With
  * @tell the row alone is posted, and in any case.
- *
- * Consumption alone is told when a sender may soon want the room, or when
- * nothing else happens; at the latest before this node sleeps.
  */
 static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 {
-	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
 	struct sp_peer *p = &c->peers[node];
 	u32 nown = tell ? 0 : c->nown;
-	bool news, flag;
-	struct sp_run run;
+	u32 carrier = 0;
+	bool news, tells, carries = false;
+	struct sp_run run, carried;
 	u32 last = sp_pass_first(c);
+	struct sp_point from;
 	int did = 0;
 	int ret;
 	u32 i;
 
 	if (p->cut)
 		return 0;
-	news = tell || p->behind || self->received != p->received ||
-	       p->consumed < c->consumed_due ||
-	       ((c->idle > 1 || c->doze.state != SP_AWAKE) &&
-		self->consumed != p->consumed);
+	news = tell || p->behind || p->received < c->order.due ||
+	       p->consumed < c->consumed_due;
 	for (i = 0; i < nown; i++) {
 		struct sp_own *own = &c->own[i];
 		struct sp_pushed *pushed = &p->pushed[i];
@@ -392,7 +484,7 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 			continue;
 		if (!(c->on & SP_OPT_SEND)) {
 			if (p->behind) {
-				ret = sp_pass_row(c, node, last, true);
+				ret = sp_pass_row(c, node, last, NULL, true);
 				if (ret)
 					goto unposted;
 				did = SP_DID_NEWS;
@@ -405,26 +497,39 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 			       &run))
 			continue;
 		if (to.count != pushed->to.count) {
-			ret = sp_pass_run(c, node, i, &to, &run);
-			if (ret)
-				goto unposted;
+			if (!carries && sp_pass_carries(c, p, &run)) {
+				carries = true;
+				carried = run;
+				from = pushed->to;
+				carrier = i;
+			} else {
+				ret = sp_pass_run(c, node, i, &to, &run);
+				if (ret)
+					goto unposted;
+			}
 			last = i;
+			p->behind |= SP_WHY_DATA;
+		} else {
+			/* Rounds without messages, too, wait for a row to tell them. */
+			p->behind |= SP_WHY_NULL;
 		}
-		/* Rounds without messages, too, wait for a row to tell them. */
 		pushed->to = to;
-		p->behind = true;
 		news = true;
 	}
-	/* Only a raised flag must be told: one too many wake does no harm. */
-	flag = c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep;
-	if (!news && !flag)
+	tells = sp_pass_tells(c, p);
+	if (!news && !tells && !(sp_pass_why(c, p) & SP_WHY_FLAG))
 		return did;
-	ret = sp_pass_row(c, node, last, news);
+	ret = sp_pass_row(c, node, carries ? carrier : last,
+			  carries ? &carried : NULL, news || tells);
 	if (ret)
 		goto unposted;
+	if (carries)
+		sp_pass_pushed(c, carrier, &p->pushed[carrier].to);
 	return news ? SP_DID_NEWS : did;
 
 unposted:
+	if (carries)
+		p->pushed[carrier].to = from;
 	c->unposted = true;
 	return ret == -EAGAIN ? did : ret;
 }
@@ -440,7 +545,7 @@ static int sp_pass_wake(struct sp_core *c, u32 node)
 
 	if (!p->check || p->landed < p->check)
 		return 0;
-	ret = sp_pass_rouse(c, node);
+	ret = sp_pass_rouse(c, node, &c->posts.wakes_late);
 	if (ret == -EAGAIN) {
 		c->unposted = true;
 		return 0;
@@ -487,6 +592,59 @@ static bool sp_pass_waits(const struct sp_core *c)
 }
 
 /*
+ * May a sender want room of a lane of which this is not free? A message of full length
+ * might not fit, or one of half the ring: programs may ask for so much at once.
+ */
+static bool sp_pass_full(const struct sp_order *o, u64 units, u64 messages)
+{
+	return units + max(sp_units(o->max_len), o->units / 2) > o->units ||
+	       messages >= o->depth / 2;
+}
+
+/*
+ * Does anybody here wait for rows to land? Lanes of which more is to be pushed, a
+ * writer that may have no room, and a peer whose flag is to be read then.
+ */
+static bool sp_pass_wants(const struct sp_core *c)
+{
+	const struct sp_order *o = &c->order;
+	u32 i, n;
+
+	for (i = 0; i < c->nown; i++) {
+		const struct sp_own *own = &c->own[i];
+
+		if (own->tx && sp_pass_full(o, own->now.tail - own->tx->head,
+					    own->now.count - own->tx->freed))
+			return true;
+	}
+	for (n = 0; n < o->nnodes; n++) {
+		const struct sp_peer *p = &c->peers[n];
+
+		if (p->gone || p->cut)
+			continue;
+		if (p->check)
+			return true;
+		for (i = 0; i < c->nown; i++)
+			if (c->own[i].tx && (p->open >> i & 1) &&
+			    p->pushed[i].to.round != c->own[i].now.round)
+				return true;
+	}
+	return false;
+}
+
+/* Is there room of own lanes that readers have not given back? */
+static bool sp_pass_owed(const struct sp_core *c)
+{
+	u32 i;
+
+	for (i = 0; i < c->nown; i++)
+		if (c->own[i].tx &&
+		    READ_ONCE(c->own[i].tx->freed) != c->own[i].now.count)
+			return true;
+	return false;
+}
+
+/*
  * Passes without news before the engine dozes. More while an answer is about
  * to come, one round trip away: to be woken for it costs as much again, and a
  * peer whose flag rises before our write is known to have landed is woken for
@@ -494,10 +652,19 @@ static bool sp_pass_waits(const struct sp_core *c)
  */
 static u32 sp_pass_patience(const struct sp_core *c)
 {
-	if (c->idle < c->spin ||
-	    (sp_order_quiet(&c->order) && !sp_pass_waits(c)))
+	u32 answer = 0;
+	u32 n;
+
+	if (!c->polled || c->idle < c->spin)
 		return c->spin;
-	return c->spin * SP_SPIN_BUSY;
+	for (n = 0; n < c->order.nnodes; n++)
+		if (!c->peers[n].gone && !c->peers[n].cut)
+			answer = max(answer, c->peers[n].answer);
+	/* Who waits for others than the wire is not to spin for them. */
+	answer = min(answer, c->spin * SP_SPIN_MOST);
+	if (sp_order_quiet(&c->order) && !sp_pass_waits(c) && !sp_pass_owed(c))
+		return max(c->spin, answer);
+	return max(c->spin * SP_SPIN_BUSY, answer * SP_SPIN_ANSWERS);
 }
 
 /*
@@ -507,18 +674,26 @@ static u32 sp_pass_patience(const struct sp_core *c)
  */
 static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 {
+	bool waits;
 	int ret;
 
-	if (did) {
+	/* Room for a writer here, which will say so when it has used it, ends no rest. */
+	if (did & ~(c->polled || c->doze.state == SP_AWAKE ? 0 : SP_DID_FREE)) {
 		sp_core_kick(c);
 		return did;
 	}
 	if (c->idle <= sp_pass_patience(c))
 		c->idle++;
-	if (c->unposted)
+	/* What was told just now, too, has to land, and its flag to be read. */
+	waits = c->unposted || sp_pass_waits(c);
+	if (c->doze.state == SP_ASLEEP && waits) {
+		sp_doze_again(&c->doze);
+		return did;
+	}
+	if (c->unposted || sp_core_rests(c))
 		return did;
 	if (c->doze.state == SP_DOZING) {
-		sp_doze_look(&c->doze, landed);
+		sp_doze_look(&c->doze, landed && !waits);
 		return did;
 	}
 	if (c->doze.state != SP_AWAKE || c->idle <= sp_pass_patience(c))
@@ -540,24 +715,32 @@ static int sp_pass_consumed(struct sp_core *c, u64 released)
 
 	if (each)
 		released = min(released, o->released + 1);
-	if (!sp_order_release(o, released))
+	/* What is told of it rides along with other news, or waits for sleep. */
+	if (!sp_order_release(o, released) || !each)
 		return 0;
-	if (!each)
-		return SP_DID_NEWS;
 	c->consumed_due = o->nodes[o->self].consumed;
 	ret = sp_pass_push_all(c, true);
 	return ret < 0 ? ret : SP_DID_NEWS;
 }
 
-/* A lane of a peer may soon want the room that was consumed here. */
-static void sp_pass_pressure(struct sp_core *c)
+/*
+ * A lane may soon want the room that was consumed here. Return: true when a sender
+ * might be waiting for what readers have not consumed yet.
+ */
+static bool sp_pass_pressure(struct sp_core *c)
 {
 	struct sp_order *o = &c->order;
+	bool tight = false;
 	u32 i;
 
 	for (i = 0; i < o->nlanes; i++) {
 		struct sp_lane *lane = sp_order_lane(o, i);
 
+		if (sp_pass_full(o, lane->now.tail - lane->told_head,
+				 lane->now.count - lane->told_freed)) {
+			c->consumed_tight = o->nodes[o->self].consumed;
+			tight = true;
+		}
 		if (lane->head - lane->told_head < o->units / 4 &&
 		    lane->freed - lane->told_freed < o->depth / 4)
 			continue;
@@ -565,6 +748,16 @@ static void sp_pass_pressure(struct sp_core *c)
 		lane->told_freed = lane->freed;
 		c->consumed_due = o->nodes[o->self].consumed;
 	}
+	return tight;
+}
+
+/* How long does it take until a row is known to have landed? */
+static void sp_pass_answered(struct sp_core *c, struct sp_peer *p)
+{
+	if (!p->asked || p->landed < p->asked)
+		return;
+	p->asked = 0;
+	p->answer = max(c->passes - p->asked_at, p->answer - p->answer / 8);
 }
 
 /* Everything that has come of one peer. */
@@ -579,6 +772,7 @@ static int sp_pass_hear(struct sp_core *c, u32 node, bool *landed, u64 *received
 		/* Before the look: what landed after it is not covered. */
 		p->landed = c->ops->landed(c, node);
 		sp_pass_landed(c, p);
+		sp_pass_answered(c, p);
 		ret = sp_pass_wake(c, node);
 		if (ret < 0)
 			return ret;
@@ -638,6 +832,7 @@ int sp_pass(struct sp_core *c, u64 released)
 {
 	struct sp_order *o = &c->order;
 	bool all_landed = true;
+	bool tight;
 	u64 delivered = o->messages;
 	u64 received = 0;
 	u32 fins = o->fins;
@@ -649,6 +844,7 @@ int sp_pass(struct sp_core *c, u64 released)
 		return sp_pass_wedged(c, released);
 	c->on = READ_ONCE(c->opt);
 	c->unposted = false;
+	c->passes++;
 	did |= sp_pass_own(c);
 	for (n = 0; n < o->nnodes; n++) {
 		if (c->peers[n].gone)
@@ -660,8 +856,7 @@ int sp_pass(struct sp_core *c, u64 released)
 	}
 	sp_batch_add(&c->batches[SP_STAGE_RECEIVE], received);
 	did |= sp_pass_nulls(c);
-	if (sp_order_advance(o))
-		did |= SP_DID_NEWS;
+	sp_order_advance(o);
 	if (sp_order_deliver(o, sp_pass_most(c, SP_OPT_DELIVER)))
 		did |= SP_DID_NEWS | SP_DID_DELIVER;
 	sp_batch_add(&c->batches[SP_STAGE_DELIVER], o->messages - delivered);
@@ -671,7 +866,7 @@ int sp_pass(struct sp_core *c, u64 released)
 	if (ret < 0)
 		return ret;
 	did |= ret;
-	sp_pass_pressure(c);
+	tight = sp_pass_pressure(c);
 	if (c->nown)
 		did |= sp_pass_free(c);
 
@@ -680,5 +875,6 @@ int sp_pass(struct sp_core *c, u64 released)
 		return ret;
 	ret = sp_pass_doze(c, did | ret, all_landed);
 	c->waits = sp_pass_waits(c);
+	WRITE_ONCE(c->lazy, sp_core_rests(c) && !tight && !sp_pass_wants(c));
 	return ret;
 }

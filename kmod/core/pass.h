@@ -48,7 +48,39 @@ enum sp_stage {
 #define SP_PUSH_PART	8
 #define SP_PUSH_UNITS	(65536U / SP_UNIT)
 
-#define SP_SPIN_BUSY	8	/* times sp_core.spin while an answer is due */
+/*
+ * Passes without news before a node that polls goes to sleep, while an answer is
+ * due: so many times what one takes, and so many times sp_core.spin. Nor is one
+ * waited for that takes longer than so many times as long as that.
+ */
+#define SP_SPIN_ANSWERS	4
+#define SP_SPIN_BUSY	8
+#define SP_SPIN_MOST	32
+
+/* Why a row is posted: often for several reasons at once. */
+#define SP_WHY_DATA	(1U << 0)	/* messages went before it */
+#define SP_WHY_NULL	(1U << 1)	/* turns were given up, and nothing was sent */
+#define SP_WHY_ACK	(1U << 2)	/* more was received */
+#define SP_WHY_CONSUMED	(1U << 3)	/* readers are done with more */
+#define SP_WHY_FLAG	(1U << 4)	/* this node goes to sleep */
+#define SP_WHY_BEGIN	(1U << 5)	/* the first of a view or of a connection */
+#define SP_WHY_ALL	((1U << 6) - 1)
+
+/**
+ * struct sp_posts - what was posted to the peers, and why
+ * @rows: rows, by all the reasons that were true of one
+ * @segs: stretches of lanes, bytes and descriptors apart, by writes of their own
+ * @carried: runs that travelled in a row
+ * @wakes: wakes right behind a row
+ * @wakes_late: wakes once a row had landed
+ */
+struct sp_posts {
+	u64 rows[SP_WHY_ALL + 1];
+	u64 segs;
+	u64 carried;
+	u64 wakes;
+	u64 wakes_late;
+};
 
 /**
  * struct sp_batches - how many messages a stage took at once
@@ -70,8 +102,10 @@ struct sp_batches {
  *	queue has no room, or another errno when the peer is out of reach.
  *	Like @post_row, called under one lane's lock without SP_OPT_UNLOCK
  * @post_row: post the row, from a private copy, behind what was posted to
- *	@node before; @ticket: what @landed must reach before the write and all
- *	before it have landed there. Errors as @post_run
+ *	@node before, and in the same request @run of own lane @own, unless that is
+ *	NULL. @ticket: what @landed must reach before the write and all before it
+ *	have landed there, a run where its writes would have put it. Errors as
+ *	@post_run
  * @landed: highest ticket of writes to @node that have landed
  * @post_wake: send one wake to @node. Errors as @post_run
  *
@@ -84,7 +118,7 @@ struct sp_shell_ops {
 	int (*post_run)(struct sp_core *c, u32 node, u32 own,
 			const struct sp_run *run);
 	int (*post_row)(struct sp_core *c, u32 node, const struct sp_cell *cells,
-			u32 n, u64 *ticket);
+			u32 n, u32 own, const struct sp_run *run, u64 *ticket);
 	u64 (*landed)(struct sp_core *c, u32 node);
 	int (*post_wake)(struct sp_core *c, u32 node);
 };
@@ -133,8 +167,13 @@ struct sp_pushed {
  * @check: ticket after whose landing the peer's flag is to be read, 0: none
  * @recheck: ticket after whose landing it is to be read once more
  * @woken: epoch of the peer's flag that it was woken for
+ * @asked: ticket of a row whose landing is timed, 0: none
+ * @asked_at: pass in which it was posted
+ * @answer: passes until a row has landed and is known to have, at most, of late
+ * @behind: @pushed is ahead of the last row posted: SP_WHY_DATA, _NULL, _BEGIN
+ * @carry: a run of so many bytes, descriptors and all, may travel in a row to it. None
+ *	where the peer polls: there rows are written, and a run lies elsewhere
  * @polled: the peer polls for our row, so its flag says whether it sleeps
- * @behind: @pushed is ahead of the last row posted
  * @cut: there is no connection to it: nothing is posted to it
  * @gone: nothing is posted to it and nothing read from it any more
  */
@@ -154,8 +193,12 @@ struct sp_peer {
 	u64 check;
 	u64 recheck;
 	u64 woken;
+	u64 asked;
+	u32 asked_at;
+	u32 answer;
+	u32 behind;
+	u32 carry;
 	bool polled;
-	bool behind;
 	bool cut;
 	bool gone;
 };
@@ -177,16 +220,24 @@ struct sp_peer {
  *	sleep. Each node chooses for itself and tells its peers
  * @spin: passes without news before the engine begins to doze
  * @idle: passes without news so far
+ * @passes: passes so far, reduced
  * @push: units of ring that a push takes at most: see SP_PUSH_PART
  * @unposted: something could not be posted for want of room
  * @waits: rows are on the way whose landing the next pass can wait for
+ * @rested: a node that does not poll has waited for a while, and nothing came: the
+ *	shell sets it, see sp_core_rests()
+ * @lazy: what readers do, and rows that land, need not be looked at before the next
+ *	event, or the end of the rest. Programs on the own node read it like @doze
  * @consumed_due: peers must be told of consumption at least up to here
+ * @consumed_tight: likewise, when nothing else happens: a message of full length
+ *	might want the room
  * @faulty: node whose writes made sp_pass() return -EPROTO
  * @nulls_sent: turns of own lanes given up
  * @opt: SP_OPT_* that are on, the same on all nodes. It stays in a kernel; the
  *	simulator changes all of them but SP_OPT_NULL at any time
  * @on: what @opt was when the pass began
  * @batches: by stage; written by passes only
+ * @posts: likewise
  * @ops: the shell
  */
 struct sp_core {
@@ -201,15 +252,20 @@ struct sp_core {
 	bool polled;
 	u32 spin;
 	u32 idle;
+	u32 passes;
 	u32 push;
 	bool unposted;
 	bool waits;
+	bool rested;
+	bool lazy;
 	s64 consumed_due;
+	s64 consumed_tight;
 	u32 faulty;
 	u64 nulls_sent;
 	u32 opt;
 	u32 on;
 	struct sp_batches batches[SP_STAGES];
+	struct sp_posts posts;
 	const struct sp_shell_ops *ops;
 };
 
@@ -235,6 +291,8 @@ static inline void sp_peer_reset(struct sp_peer *p, s64 start)
 	p->check = 0;
 	p->recheck = 0;
 	p->woken = 0;
+	p->asked = 0;
+	p->answer = 0;
 }
 
 static inline struct sp_lane *sp_own_lane(const struct sp_core *c, u32 own)
@@ -255,7 +313,7 @@ static inline struct sp_lane *sp_own_lane(const struct sp_core *c, u32 own)
  * @base: first turn of each sender in the view
  * @fresh: own lanes, by number, that are new
  * @peers: room for SP_MAX_MEMBERS of them. The caller has filled in @bank,
- *	@polled and @pushed of those that are new; those that stay are copied
+ *	@polled, @carry and @pushed of those that are new; those that stay are copied
  *	here. On return it holds what @sp_core.peers did: the caller frees what
  *	those have that are not in the view
  * @seen: room for what nodes said last in the view before
@@ -306,6 +364,38 @@ static inline void sp_core_kick(struct sp_core *c)
 {
 	sp_doze_wake(&c->doze);
 	c->idle = 0;
+	c->rested = false;
+}
+
+/**
+ * sp_core_rests() - may the engine wait for a while before it goes on to sleep
+ * @c: the group
+ *
+ * Where nothing is polled, whatever comes is an event: there is no need to pass
+ * until one comes, nor to tell before sleep what the next row will tell anyway.
+ * When none has come for a while, the shell sets @c->rested and passes again.
+ *
+ * Return: true when only an event, or that time, calls for a pass.
+ */
+static inline bool sp_core_rests(const struct sp_core *c)
+{
+	return !c->polled && c->doze.state == SP_DOZING && !c->rested &&
+	       !c->unposted && !c->wedged;
+}
+
+/**
+ * sp_core_watches() - does the landing of a row call for a pass
+ * @c: the group, that may block
+ *
+ * Messages that wait behind those on the way, writers without room and peers' flags
+ * are looked after then, and the engine falls asleep. Without any of that the next
+ * pass will do, and there will be one.
+ *
+ * Return: false when it does not.
+ */
+static inline bool sp_core_watches(const struct sp_core *c)
+{
+	return !c->lazy && c->doze.state != SP_ASLEEP;
 }
 
 /**
@@ -314,15 +404,15 @@ static inline void sp_core_kick(struct sp_core *c)
  *
  * Wedged, it waits for the next view. Dozing, it waits for its rows to land:
  * each completion since the pass began is an event, after which it passes again
- * without a kick. Asleep, it waits for a wake. What lands meanwhile is found by
- * the last look.
+ * without a kick, if sp_core_watches(); or it rests. Asleep, it waits for a wake.
+ * What lands meanwhile is found by the last look.
  *
  * Return: true when no polling is needed.
  */
 static inline bool sp_core_may_block(const struct sp_core *c)
 {
 	return c->wedged || c->doze.state == SP_ASLEEP ||
-	       (c->doze.state == SP_DOZING && c->waits);
+	       (c->doze.state == SP_DOZING && c->waits) || sp_core_rests(c);
 }
 
 #endif /* SPINDLE_CORE_PASS_H */

@@ -58,15 +58,12 @@ static bool sp_device_polls(const struct ib_device *ib)
 	/* A sleep flag has to have landed when its write completes. */
 	if (rdma_protocol_iwarp(ib, rdma_start_port(ib)))
 		return false;
-	if (!strcmp(sp_doorbell, "polled"))
-		return true;
-	if (!strcmp(sp_doorbell, "completion"))
-		return false;
 	/*
-	 * Only soft-RoCE is known to make the writes of one queue pair visible
-	 * in order to a CPU that polls; devices with relaxed ordering do not.
+	 * By choice alone. Devices with relaxed ordering do not make the writes of
+	 * one queue pair visible in order to a CPU that polls. Soft-RoCE does, but
+	 * it runs on the processors that would be polling.
 	 */
-	return ib->ops.driver_id == RDMA_DRIVER_RXE;
+	return !strcmp(sp_doorbell, "polled");
 }
 
 static int sp_client_add(struct ib_device *ib)
@@ -86,6 +83,7 @@ static int sp_client_add(struct ib_device *ib)
 	INIT_LIST_HEAD(&sdev->nodes);
 	init_waitqueue_head(&sdev->idle);
 	sdev->polled = sp_device_polls(ib);
+	sdev->software = ib_uses_virt_dma(ib);
 	sdev->max_sge = ib->attrs.max_send_sge;
 	sdev->max_pages = ib->attrs.max_fast_reg_page_list_len;
 	mutex_lock(&sp_ctl);

@@ -55,7 +55,9 @@ extern struct workqueue_struct *sp_tcp_wq;
  *	takes the link down
  * @row: a row came by SEND; softirq
  * @wake: a wake came; softirq
- * @progress: work requests have completed, credits or room came; softirq
+ * @progress: credits came; softirq
+ * @landed: work requests have completed, as sp_post_completed() says, and a full
+ *	barrier follows that; softirq
  * @lost: a link that was up is down, its users do not know yet; sp_ctl is held
  * @removed: the device goes away, its links are still there; sp_ctl is held
  * @forget: the node goes away, nobody uses it any more; sp_ctl is held
@@ -65,6 +67,7 @@ struct sp_fabric_upcalls {
 	void (*row)(struct sp_link *link, const struct sp_msg_row *row);
 	void (*wake)(struct sp_link *link, const struct sp_msg_wake *wake);
 	void (*progress)(struct sp_device *sdev);
+	void (*landed)(struct sp_device *sdev);
 	void (*lost)(struct sp_link *link);
 	void (*removed)(struct sp_node *node);
 	void (*forget)(struct sp_node *node);
@@ -81,6 +84,7 @@ struct sp_engine;
  * @engine: the predicate thread, NULL until the first node; under sp_ctl
  * @dead: it is being removed; under sp_ctl
  * @polled: rows are polled rather than sent (design: "two doorbells")
+ * @software: the processors do its work
  * @objects: links that still hold verbs objects, slabs that are mapped, works
  *	that are about to map some
  * @max_sge: entries of a gather list
@@ -95,6 +99,7 @@ struct sp_device {
 	struct sp_engine *engine;
 	bool dead;
 	bool polled;
+	bool software;
 	atomic_t objects;
 	u32 max_sge;
 	u32 max_pages;
@@ -389,14 +394,14 @@ bool sp_post_room(struct sp_link *link, u32 slots);
 int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
 		 u32 rkey, u64 *ticket);
 int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
-		 const void *more, u32 more_len, u64 *ticket);
+		 u64 *ticket);
 int sp_post_reg(struct sp_link *link, struct ib_mr *mr);
 int sp_post_beat(struct sp_link *link);
 void sp_post_flush(struct sp_link *link);
 void sp_post_init(struct sp_link *link);
 static inline u64 sp_post_completed(const struct sp_link *link)
 {
-	/* Pairs with the release in sp_post_done(). */
+	/* Pairs with the release in sp_completed(). */
 	return smp_load_acquire(&link->completed);
 }
 

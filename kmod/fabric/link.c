@@ -486,8 +486,7 @@ static void sp_link_send_queued(struct sp_link *link)
 	/* Either we see the room, or who makes it sees that we wait. */
 	smp_mb();
 	list_for_each_entry_safe(out, next, &link->outq, list) {
-		if (sp_post_send(link, (struct sp_msg *)out->msg, false, NULL, 0,
-				 &ticket))
+		if (sp_post_send(link, (struct sp_msg *)out->msg, false, &ticket))
 			return;
 		list_del(&out->list);
 		WRITE_ONCE(link->nout, link->nout - 1);
@@ -587,7 +586,7 @@ static int sp_link_send_bare(struct sp_link *link, u16 type, bool reserved)
 	struct sp_msg msg = { type, sizeof(msg) };
 	u64 ticket;
 
-	return sp_post_send(link, &msg, reserved, NULL, 0, &ticket);
+	return sp_post_send(link, &msg, reserved, &ticket);
 }
 
 /**

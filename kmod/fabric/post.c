@@ -36,7 +36,7 @@ static void sp_completed(struct sp_slot *slot)
 
 	/* A, see above. */
 	smp_store_release(&link->completed, slot->seq + 1);
-	/* Pairs with the barrier of sp_flush(). */
+	/* Pairs with the barrier of sp_flush(), and with one of sp_up->landed(). */
 	smp_mb();
 	if (unlikely(READ_ONCE(link->held)))
 		sp_post_flush(link);
@@ -52,7 +52,7 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	sp_completed(slot);
-	sp_up->progress(link->node->sdev);
+	sp_up->landed(link->node->sdev);
 	sp_link_owes(link);
 }
 
@@ -311,10 +311,8 @@ int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
 /**
  * sp_post_send() - post a SEND, behind all that was built before it
  * @link: to the target
- * @msg: the message's header; length of all of it in @msg->len
+ * @msg: the message; its length in @msg->len
  * @reserved: may use the receive that is kept for credits
- * @more: what follows the part at @msg, or NULL
- * @more_len: its length
  * @ticket: as in sp_post_snap()
  *
  * A SEND without a posted receive would stall every group of the link, so
@@ -324,11 +322,11 @@ int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
  * posting failed with.
  */
 int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
-		 const void *more, u32 more_len, u64 *ticket)
+		 u64 *ticket)
 {
 	struct sp_slot *slot;
 	s32 credits;
-	u8 *to;
+	void *to;
 	int ret;
 
 	spin_lock_bh(&link->sq_lock);
@@ -344,9 +342,7 @@ int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
 	to = sp_snap(link, slot, msg->len);
 	link->advertised = atomic_read(&link->reposted);
 	msg->credits = link->advertised;
-	memcpy(to, msg, msg->len - more_len);
-	if (more_len)
-		memcpy(to + msg->len - more_len, more, more_len);
+	memcpy(to, msg, msg->len);
 	sp_snap_sync(link, slot);
 	slot->wr.send.opcode = IB_WR_SEND;
 	link->sent++;

@@ -7,12 +7,13 @@
  *             about to end
  *   optimise  which of the paper's optimisations are on, by the configuration
  *   batches   how many messages each stage takes at once
+ *   posts     what was posted to the peers, and why
  *   activity  what goes on for the group on this node, for who waits for quiet
  *
  * and /sys/kernel/debug/spindle/NODE/break, into which the address of another node
  * is written: the link to it is lost.
  *
- * optimise and batches are described in Documentation/protocol.rst.
+ * optimise, batches and posts are described in Documentation/protocol.rst.
  *
  * activity begins with "busy": there is or will be a pass; "watching": there
  * will be none, but looks for who is slow; or "quiet": neither, until a member
@@ -222,6 +223,35 @@ static const struct file_operations sp_batches_fops = {
 	.release = single_release,
 };
 
+/* Passes go on meanwhile: the lines may be of different moments. */
+static int sp_posts_show(struct seq_file *m, void *data)
+{
+	static const char * const names[] = {
+		"data", "null", "ack", "consumed", "flag", "begin",
+	};
+	const struct sp_group *g = m->private;
+	const struct sp_posts *posts = &g->core.posts;
+	u32 why, i;
+
+	seq_printf(m, "segments %llu carried %llu wakes %llu late %llu\n",
+		   READ_ONCE(posts->segs), READ_ONCE(posts->carried),
+		   READ_ONCE(posts->wakes), READ_ONCE(posts->wakes_late));
+	BUILD_BUG_ON(SP_WHY_ALL != (1U << ARRAY_SIZE(names)) - 1);
+	for (why = 0; why <= SP_WHY_ALL; why++) {
+		u64 rows = READ_ONCE(posts->rows[why]);
+
+		if (!rows)
+			continue;
+		seq_printf(m, "rows %llu", rows);
+		for (i = 0; i < ARRAY_SIZE(names); i++)
+			if (why >> i & 1)
+				seq_printf(m, " %s", names[i]);
+		seq_putc(m, '\n');
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(sp_posts);
+
 static int sp_activity_show(struct seq_file *m, void *data)
 {
 	struct sp_group *g = m->private;
@@ -251,6 +281,7 @@ void sp_debugfs_group_add(struct sp_group *g)
 	debugfs_create_file("sst", 0400, g->dir, g, &sp_sst_fops);
 	debugfs_create_file("optimise", 0400, g->dir, g, &sp_optimise_fops);
 	debugfs_create_file("batches", 0600, g->dir, g, &sp_batches_fops);
+	debugfs_create_file("posts", 0400, g->dir, g, &sp_posts_fops);
 	debugfs_create_file("activity", 0400, g->dir, g, &sp_activity_fops);
 }
 

@@ -185,29 +185,52 @@ static void order_received_num(struct kunit *test)
 
 static void order_null_targets(struct kunit *test)
 {
+	/* What is asked of lanes that send, and of lanes that had nothing to send. */
 	static const struct {
 		u64 rounds[LANES];
-		u64 want[LANES];
+		u64 busy[LANES];
+		u64 quiet[LANES];
 	} table[] = {
-		{ { 0, 0, 0 }, { 0, 0, 0 } },
-		{ { 1, 0, 0 }, { 0, 0, 0 } },
-		{ { 0, 1, 0 }, { 1, 0, 0 } },
-		{ { 0, 0, 1 }, { 1, 1, 0 } },
-		{ { 3, 0, 0 }, { 0, 2, 2 } },
-		{ { 2, 5, 1 }, { 5, 1, 4 } },
-		/* At rest: nobody is asked for more. */
-		{ { 4, 4, 3 }, { 4, 3, 3 } },
-		{ { 4, 3, 3 }, { 3, 3, 3 } },
+		{ { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } },
+		{ { 1, 0, 0 }, { 0, 0, 0 }, { 0, 1, 1 } },
+		{ { 0, 1, 0 }, { 1, 0, 0 }, { 1, 0, 1 } },
+		{ { 0, 0, 1 }, { 1, 1, 0 }, { 1, 1, 0 } },
+		{ { 3, 0, 0 }, { 0, 2, 2 }, { 0, 3, 3 } },
+		{ { 2, 5, 1 }, { 5, 1, 4 }, { 5, 2, 5 } },
+		/* At rest: nobody who sends is asked for more. */
+		{ { 4, 4, 3 }, { 4, 3, 3 }, { 4, 4, 4 } },
+		{ { 4, 3, 3 }, { 3, 3, 3 }, { 3, 4, 4 } },
 	};
 	struct order_world *w = world(test, LANES);
+	u64 target;
 	int i, k;
 
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		for (k = 0; k < LANES; k++)
 			w->lanes[k].now.round = table[i].rounds[k];
-		for (k = 0; k < LANES; k++)
-			KUNIT_EXPECT_EQ_MSG(test, sp_order_null_target(&w->o, k),
-					    table[i].want[k], "row %d lane %d", i, k);
+		for (k = 0; k < LANES; k++) {
+			struct sp_lane *lane = &w->lanes[k];
+			u64 round = lane->now.round;
+
+			target = sp_order_null_target(&w->o, k);
+			KUNIT_EXPECT_EQ_MSG(test, target, table[i].quiet[k],
+					    "quiet, row %d lane %d", i, k);
+			lane->now.count = 1;
+			target = sp_order_null_target(&w->o, k);
+			KUNIT_EXPECT_EQ_MSG(test, target, table[i].busy[k],
+					    "undelivered, row %d lane %d", i, k);
+			lane->taken = 1;
+			lane->desc[0].index = round - 1;
+			target = sp_order_null_target(&w->o, k);
+			KUNIT_EXPECT_EQ_MSG(test, target, table[i].busy[k],
+					    "just sent, row %d lane %d", i, k);
+			lane->desc[0].index = round - 2;
+			target = sp_order_null_target(&w->o, k);
+			KUNIT_EXPECT_EQ_MSG(test, target, table[i].quiet[k],
+					    "sent before, row %d lane %d", i, k);
+			lane->now.count = 0;
+			lane->taken = 0;
+		}
 	}
 }
 

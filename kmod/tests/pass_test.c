@@ -116,12 +116,12 @@ static void pass_again_null(struct kunit *test)
 	pass(s);
 	/* The null is the only news: lane 1 is still behind. */
 	KUNIT_EXPECT_EQ(test, s->seen[0].received, received);
-	KUNIT_EXPECT_EQ(test, s->tx[0].now.round, 1ull);
+	KUNIT_EXPECT_EQ(test, s->tx[0].now.round, 2ull);
 	KUNIT_EXPECT_EQ(test, s->nposted, 0u);
 	pass(s);
 	KUNIT_ASSERT_EQ(test, s->nposted, 2u);
 	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_LANES),
-			sp_progress(1, 0));
+			sp_progress(2, 0));
 }
 
 /* Receive @n messages from node 1 and deliver them; node 2 is not there. */
@@ -131,7 +131,7 @@ static void receive(struct kunit *test, struct shell *s, u32 n)
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		ring[i] = (struct sp_desc){ i, 0, 0, 0 };
+		ring[i] = (struct sp_desc){ i, 1, i, 0 };
 	peer_cell(s, 1, SP_CELL_LANES, sp_progress(n, n));
 	peer_row(s, 1, n - 1, -1);
 	KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_DELIVER));
@@ -141,7 +141,10 @@ static void receive(struct kunit *test, struct shell *s, u32 n)
 
 static const u32 one_theirs[] = { 1 };
 
-/* Few messages consumed: told only when nothing else happens. */
+/*
+ * Few messages consumed, but one of the greatest length might want the room: told
+ * when nothing else happens.
+ */
 static void pass_consumed_idle(struct kunit *test)
 {
 	struct shell *s = shell(test, one_theirs, 1, 2, true);
@@ -150,15 +153,103 @@ static void pass_consumed_idle(struct kunit *test)
 
 	receive(test, s, 2);
 	s->nposted = 0;
-	KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 2), SP_DID_NEWS);
+	KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 2), 0);
 	KUNIT_EXPECT_EQ(test, s->nposted, 0u);
 	for (i = 0; i < 4 && told < 0; i++) {
 		pass(s);
 		if (s->nposted)
 			told = i;
 	}
-	KUNIT_EXPECT_EQ(test, told, 2);
+	KUNIT_EXPECT_EQ(test, told, 1);
 	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_CONSUMED), 2ull);
+}
+
+/* Room enough for any message: told before sleep, and to who gets the room. */
+static void pass_consumed_sleep(struct kunit *test)
+{
+	static const u32 owners[] = { 1, 2 };
+	struct shell *s = shell(test, owners, 2, 3, true);
+	u32 i;
+
+	s->core.order.max_len = WINDOW / 4;
+	s->ring[0][1] = (struct sp_desc){ 1, 0, 0, 0 };
+	peer_cell(s, 1, SP_CELL_LANES, sp_progress(2, 2));
+	peer_cell(s, 2, SP_CELL_LANES, sp_progress(2, 0));
+	peer_row(s, 1, 3, -1);
+	peer_row(s, 2, 3, -1);
+	KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_DELIVER));
+	all_landed(s);
+	for (i = 0; s->core.doze.state == SP_AWAKE && i < 100; i++) {
+		s->nposted = 0;
+		sp_pass(&s->core, 2);
+		all_landed(s);
+	}
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
+	KUNIT_EXPECT_GT(test, i, s->core.spin);
+	KUNIT_ASSERT_EQ(test, s->nposted, 2u);
+	KUNIT_EXPECT_GT(test, cell(test, &s->posted[0], SP_CELL_CONSUMED), 2ull);
+	/* It is news to the one of them only: its flag is looked at. */
+	KUNIT_EXPECT_EQ(test, s->peers[1].recheck, s->ticket[1]);
+	KUNIT_EXPECT_NE(test, s->peers[2].recheck, s->ticket[2]);
+	/* So nothing but the flag changes in the row of the other. */
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_SLEEP), 1ull);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_CONSUMED), 0ull);
+}
+
+/* Told by the pass of the last look: that row has yet to land. */
+static void pass_consumed_at_look(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+
+	s->core.order.max_len = WINDOW / 4;
+	receive(test, s, 2);
+	while (s->core.doze.state == SP_AWAKE) {
+		all_landed(s);
+		sp_pass(&s->core, 0);
+	}
+	all_landed(s);
+	s->nposted = 0;
+	KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 2), 0);
+	KUNIT_EXPECT_EQ(test, s->nposted, 1u);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
+	all_landed(s);
+	sp_pass(&s->core, 2);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+}
+
+/* Asleep: what readers do then is told, and the flag stays up. */
+static void pass_consumed_asleep(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+
+	s->core.order.max_len = WINDOW / 4;
+	receive(test, s, 2);
+	settle(s);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+	s->nposted = 0;
+	sp_pass(&s->core, 2);
+	KUNIT_ASSERT_EQ(test, s->nposted, 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_CONSUMED), 2ull);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_SLEEP), 1ull);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
+	all_landed(s);
+	sp_pass(&s->core, 2);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+	KUNIT_EXPECT_EQ(test, s->core.doze.epoch, 1ull);
+}
+
+/* Empty turns behind the last message: neither news nor told. */
+static void pass_empty_turns(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, true);
+
+	settle(s);
+	s->nposted = 0;
+	peer_cell(s, 1, SP_CELL_LANES, sp_progress(3, 0));
+	KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 0), 0);
+	KUNIT_EXPECT_EQ(test, s->seen[0].received, 2ll);
+	KUNIT_EXPECT_EQ(test, s->nposted, 0u);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
 }
 
 /* A quarter of the lane's descriptors: told at once. */
@@ -183,20 +274,24 @@ static void pass_consumed_before_sleep(struct kunit *test)
 
 	do {
 		struct shell *s = shell(test, one_theirs, 1, 2, polled);
-		u64 told = 0;
-		int i;
+		u32 told = ~0u;
+		u32 i;
 
 		s->core.spin = 0;
+		s->core.order.max_len = WINDOW / 4;
 		receive(test, s, 2);
 		peer_cell(s, 1, SP_CELL_SLEEP, 1);
 		sp_pass(&s->core, 2);
 		for (i = 0; i < 10; i++) {
+			s->core.rested |= i == 4;
 			pass(s);
 			if (count(s, ROW, 1))
-				told = cell(test, &s->posted[0], SP_CELL_CONSUMED);
+				told = i;
 			all_landed(s);
 		}
-		KUNIT_EXPECT_EQ(test, told, 2ull);
+		KUNIT_EXPECT_EQ(test, s->peers[1].consumed, 1ll);
+		/* Who does not poll rests first. */
+		KUNIT_EXPECT_EQ(test, told == 4, !polled);
 		KUNIT_EXPECT_EQ(test, s->peers[1].woken, polled ? 1ull : 0ull);
 		KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
 		polled = !polled;
@@ -251,7 +346,7 @@ static void pass_last_look(struct kunit *test)
 		pass(s);
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
 	all_landed(s);
-	peer_cell(s, 1, SP_CELL_LANES, sp_progress(1, 0));
+	peer_cell(s, 1, SP_CELL_LANES, sp_progress(1, 1));
 	KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_NEWS));
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_AWAKE);
 }
@@ -291,8 +386,165 @@ static void pass_doze_guarded(struct kunit *test)
 	/* That completion gives the sender its room back. */
 	KUNIT_EXPECT_TRUE(test, sp_pass(&s->core, 1) & SP_DID_FREE);
 	KUNIT_EXPECT_EQ(test, s->tx[0].freed, 1ull);
+	/* That ends no rest. */
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	settle(s);
+	/* Only an event calls for another pass, or the end of its rest. */
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_DOZING);
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	KUNIT_EXPECT_TRUE(test, sp_core_may_block(&s->core));
+	s->core.rested = true;
 	settle(s);
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+}
+
+/* Room that requests to a node that is gone may still read is not given back. */
+static void pass_hold(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, true);
+
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	peer_row(s, 1, 0, 0);
+	all_landed(s);
+	s->core.hold = true;
+	settle(s);
+	sp_pass(&s->core, 1);
+	KUNIT_EXPECT_EQ(test, s->tx[0].freed, 0ull);
+	s->core.hold = false;
+	KUNIT_EXPECT_TRUE(test, sp_pass(&s->core, 1) & SP_DID_FREE);
+	KUNIT_EXPECT_EQ(test, s->tx[0].freed, 1ull);
+}
+
+/* A short run of one lane goes in the row; when that finds no room, it waits with it. */
+static void pass_carries(struct kunit *test)
+{
+	struct shell *s = shell(test, two_own, 3, 3, false);
+	struct posted *row;
+
+	s->peers[1].carry = 100 + sizeof(struct sp_desc);
+	sp_tx_commit(&s->tx[0], 100, 0);
+	sp_tx_commit(&s->tx[1], 10, 0);
+	s->fail_row = 1;
+	pass(s);
+	/* One run for each row; the other lane's is written. */
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 1), 1u);
+	KUNIT_EXPECT_EQ(test, s->posted[0].own, 1u);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.count, 0ull);
+	KUNIT_EXPECT_EQ(test, s->pushed[1][1].to.count, 1ull);
+	/* Who takes none is written both. */
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 2), 2u);
+	KUNIT_EXPECT_EQ(test, s->core.posts.carried, 0ull);
+
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 1), 0u);
+	row = last_post(s, ROW, 1);
+	KUNIT_ASSERT_NOT_NULL(test, row);
+	KUNIT_EXPECT_EQ(test, row->own, 0u);
+	KUNIT_EXPECT_EQ(test, row->run.bytes[0].len, 100u);
+	KUNIT_EXPECT_EQ(test, row->run.desc[0].len, (u32)sizeof(struct sp_desc));
+	KUNIT_EXPECT_EQ(test, cell(test, row, SP_CELL_LANES), sp_progress(1, 1));
+	KUNIT_EXPECT_EQ(test, s->pushed[1][0].to.count, 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.posts.carried, 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.posts.segs, 6ull);
+	/* Nor is one carried that is longer. */
+	sp_tx_commit(&s->tx[0], 101, 0);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 1), 1u);
+	KUNIT_EXPECT_EQ(test, s->core.posts.carried, 1ull);
+	/* Send batching off: one message, and a row behind it. */
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_SEND;
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, RUN, 1), 1u);
+	KUNIT_EXPECT_EQ(test, s->core.posts.carried, 1ull);
+}
+
+/* More to push than two pushes: the rest waits for a landing. */
+static void pass_lazy_leftover(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, false);
+	int i;
+
+	s->core.spin = 0;
+	s->core.order.max_len = 64;
+	s->core.push = 2;
+	for (i = 0; i < 8; i++)		/* 8 of 16 units */
+		sp_tx_commit(&s->tx[0], 64, 0);
+	for (i = 0; i < 20; i++)
+		pass(s);
+	KUNIT_EXPECT_TRUE(test, sp_core_may_block(&s->core));
+	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
+}
+
+/* The own writer has no room; all is consumed everywhere, and a landing is missing. */
+static void pass_lazy_blocked(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, false);
+	u64 off;
+	int i;
+
+	s->core.spin = 0;
+	s->core.order.max_len = 64;
+	s->core.push = 16;
+	for (i = 0; i < 15; i++)		/* depth - 1 */
+		sp_tx_commit(&s->tx[0], 64, 0);
+	pass(s);
+	/* Node 1 has it, delivers, consumes, says so; our completion is late. */
+	peer_row(s, 1, 14, 14);
+	for (i = 0; i < 20; i++) {
+		s->nposted = 0;
+		sp_pass(&s->core, s->core.order.published);
+	}
+	KUNIT_EXPECT_EQ(test, sp_tx_space(&s->tx[0], 64, &off), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
+}
+
+/* Mixed doorbells: the peer's flag is to be read once the row has landed. */
+static void pass_lazy_mixed(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, false);
+	int i;
+
+	s->core.spin = 0;
+	s->core.order.max_len = 64;
+	s->peers[1].polled = true;
+	sp_tx_commit(&s->tx[0], 64, 0);
+	pass(s);
+	peer_cell(s, 1, SP_CELL_SLEEP, 1);	/* its flag, come by SEND: an event */
+	for (i = 0; i < 20; i++)
+		pass(s);
+	KUNIT_EXPECT_TRUE(test, sp_core_may_block(&s->core));
+	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
+}
+
+/*
+ * At rest: what readers do, and rows that land, can wait; but not where a message of
+ * full length may be waiting for the room.
+ */
+static void pass_lazy(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, false);
+
+	s->core.order.max_len = WINDOW / 4;
+	receive(test, s, 2);
+	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	KUNIT_EXPECT_TRUE(test, s->core.lazy);
+	KUNIT_EXPECT_FALSE(test, sp_core_watches(&s->core));
+	/* Asleep, nothing looks by itself. */
+	s->core.rested = true;
+	settle(s);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+	KUNIT_EXPECT_FALSE(test, s->core.lazy);
+
+	sp_core_kick(&s->core);
+	s->core.order.max_len = WINDOW;
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	KUNIT_EXPECT_FALSE(test, s->core.lazy);
+	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
 }
 
 /* Nobody to tell, nothing to wait for: it must not block half way. */
@@ -848,7 +1100,7 @@ static void pass_opt_null(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
 	s->core.opt = SP_OPT_ALL;
 	KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_NEWS));
-	KUNIT_EXPECT_EQ(test, s->core.nulls_sent, 2ull);
+	KUNIT_EXPECT_EQ(test, s->core.nulls_sent, 3ull);
 }
 
 /*
@@ -942,12 +1194,22 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_again_row),
 	KUNIT_CASE(pass_again_null),
 	KUNIT_CASE(pass_consumed_idle),
+	KUNIT_CASE(pass_consumed_sleep),
+	KUNIT_CASE(pass_consumed_at_look),
+	KUNIT_CASE(pass_consumed_asleep),
+	KUNIT_CASE(pass_empty_turns),
 	KUNIT_CASE(pass_consumed_pressure),
 	KUNIT_CASE(pass_consumed_before_sleep),
 	KUNIT_CASE(pass_quiet),
 	KUNIT_CASE(pass_last_look),
 	KUNIT_CASE(pass_landed_before_look),
 	KUNIT_CASE(pass_doze_guarded),
+	KUNIT_CASE(pass_hold),
+	KUNIT_CASE(pass_carries),
+	KUNIT_CASE(pass_lazy_leftover),
+	KUNIT_CASE(pass_lazy_blocked),
+	KUNIT_CASE(pass_lazy_mixed),
+	KUNIT_CASE(pass_lazy),
 	KUNIT_CASE(pass_doze_alone),
 	KUNIT_CASE(pass_flight),
 	KUNIT_CASE(pass_wake),

@@ -55,7 +55,7 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 }
 
 static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
-		       u32 n, u64 *ticket)
+		       u32 n, u32 own, const struct sp_run *run, u64 *ticket)
 {
 	struct shell *s = shell_of(c);
 	struct posted *p;
@@ -66,6 +66,9 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	}
 	p = record(s, ROW, node);
 	s->bad += n > CELLS;
+	p->own = own;
+	if (run)
+		p->run = *run;
 	memcpy(p->cells, cells, min_t(u32, n, CELLS) * sizeof(*cells));
 	*ticket = ++s->ticket[s->number[node]];
 	return 0;
@@ -77,7 +80,7 @@ static u64 op_landed(struct sp_core *c, u32 node)
 
 	if (s->late) {
 		s->late = false;
-		peer_cell(s, node, SP_CELL_LANES, sp_progress(1, 0));
+		peer_cell(s, node, SP_CELL_LANES, sp_progress(1, 1));
 		all_landed(s);
 	}
 	return s->landed[s->number[node]];
@@ -139,6 +142,7 @@ static void shell_peer(struct shell *s, struct sp_peer *p, u32 number)
 	p->bank[0] = s->rows[number][0];
 	p->bank[1] = s->rows[number][1];
 	p->pushed = s->pushed[number];
+	p->carry = 0;
 	p->polled = true;
 }
 

@@ -151,7 +151,7 @@ static inline void settle(struct shell *s)
 {
 	int i;
 
-	for (i = 0; i < 60; i++) {
+	for (i = 0; i < 300; i++) {
 		pass(s);
 		all_landed(s);
 	}

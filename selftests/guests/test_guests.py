@@ -42,10 +42,10 @@ SIW = 'siw'
 BIN = os.path.join(PROJECT, 'build', 'selftests')
 # program: the doorbell under which it runs where only one is wanted
 PROGRAMS = {
-    'socket_test': 'polled', 'rings_test': 'completion', 'detach_test': 'completion',
-    'slow_test': 'polled', 'sysfs_test': 'polled', 'group_test': 'polled',
-    'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'polled',
-    'memory_test': 'polled', 'events_test': 'completion', 'views_test': 'polled',
+    'socket_test': 'completion', 'rings_test': 'completion', 'detach_test': 'polled',
+    'slow_test': 'completion', 'sysfs_test': 'completion', 'group_test': 'completion',
+    'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'completion',
+    'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
@@ -253,7 +253,7 @@ def test_program(shared, name, request):
 # Several guests
 
 def pytest_generate_tests(metafunc):
-    for fixture, own in (('trio', 'polled'), ('fresh', 'completion'), ('five', 'polled')):
+    for fixture, own in (('trio', 'completion'), ('fresh', 'polled'), ('five', 'completion')):
         if fixture in metafunc.fixturenames:
             found = variants(metafunc.function.__name__, own)
             metafunc.parametrize(fixture, found, indirect=True, ids='-'.join)
@@ -344,6 +344,15 @@ class Job:
 
     def order_file(self, i):
         return os.path.join(self.c.out, f'{self.name}.{i}')
+
+    def wait_quiet(self):
+        """All engines are asleep."""
+        def quiet(i):
+            path = f'/sys/kernel/debug/spindle/*/{self.name}/activity'
+            return self.c.run(self.nodes[i], ['sh', '-c', f'cat {path}'],
+                              check=True).stdout.startswith('quiet')
+
+        assert self.c.wait_for(lambda: all(quiet(i) for i in self.members), 30 * self.c.patience)
 
     def wait_talking(self):
         for p in self.members.values():
@@ -857,7 +866,7 @@ def test_killed_guest(fresh, victim):
 def test_lost_guest_is_known_in_time(suspect_ms, quiet):
     """Its silence counts from the last word that was heard; nodes ask one another now and then."""
     with guests(nodes=3, leaks=False,
-                **fabric('virtual', 'polled', f'suspect_ms={suspect_ms}')) as c:
+                **fabric('virtual', 'completion', f'suspect_ms={suspect_ms}')) as c:
         job = Job(c, messages=50 if quiet else FOREVER, hold=quiet, max=1000)
         job.wait_talking()
         # until nothing of the beginning is under way
@@ -1038,6 +1047,8 @@ def test_link_that_breaks_between_two_keys(fresh, a, b):
     """Node a has all keys then, and goes on; b would wait for a's for ever, and others for b."""
     before = Job(fresh, messages=50, max=1000, hold=True)
     before.wait_talking()
+    # with a row of the first group under way, b's key would wait for that
+    before.wait_quiet()
     fresh.link(a, b, cut=True, directed=True)
     job = Job(fresh, messages=50, max=1000, hold=True)
     lost = f'group {job.name}: link to {fresh.env(b)["SPINDLE_ADDR"]} lost'
@@ -1054,7 +1065,7 @@ def test_link_that_breaks_between_two_keys(fresh, a, b):
 
 def test_link_that_breaks_and_a_group_that_is_forgotten():
     """The joiner had all keys, and then not even the group; its creator would wait for its key."""
-    with guests(nodes=2, **fabric('virtual', 'polled', PROMPT)) as c:
+    with guests(nodes=2, **fabric('virtual', 'completion', PROMPT)) as c:
         # the joiner's key takes longer than the creator's
         c.link(1, 0, delay='5ms', directed=True)
         # its node stays, whatever becomes of the group
@@ -1094,7 +1105,7 @@ def test_link_that_breaks_and_a_group_that_is_forgotten():
 
 def test_link_that_breaks_before_one_node_knows_the_view():
     """It keeps the key that it was told then, and is told another on the next link."""
-    with guests(nodes=3, **fabric('virtual', 'polled', PROMPT)) as c:
+    with guests(nodes=3, **fabric('virtual', 'completion', PROMPT)) as c:
         job = Job(c, nodes=(0, 2, 1), messages=200, max=500, order=(0, 1))
         # in virtual time that is long
         c.sleep(0.1)
@@ -1112,7 +1123,7 @@ def test_link_that_breaks_before_one_node_knows_the_view():
 
 def test_failed_group_of_a_program_that_does_not_look():
     """It was no group yet: the node has no memory for it, and knows of no view, but of keys."""
-    with guests(nodes=3, **fabric('virtual', 'polled', PROMPT)) as c:
+    with guests(nodes=3, **fabric('virtual', 'completion', PROMPT)) as c:
         job = Job(c, nodes=(0, 2, 1), messages=50, max=1000, order=(0, 1))
         # in virtual time that is long
         c.sleep(0.1)
@@ -1195,7 +1206,7 @@ def test_baseline_twice():
     make('userlib/tools')
     perf = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
     with Cluster(nodes=8, mem='300M', module=True, timeout=3600,
-                 **fabric('virtual', 'polled', PATIENT)) as c:
+                 **fabric('virtual', 'completion', PATIENT)) as c:
         addrs = [c.env(i)['SPINDLE_ADDR'] for i in range(8)]
         for words in ('none', 'none', 'send,receive'):
             members = [c.start(i, [perf, '-A', addrs[i], '--members', '8', '--contact',
@@ -1217,7 +1228,7 @@ def test_optimised_otherwise_than_the_creator_says():
     make('userlib/tools')
     perf = os.path.join(PROJECT, 'build', 'tools', 'spindle-perf')
     with Cluster(nodes=2, mem='300M', module=True, timeout=3600,
-                 **fabric('virtual', 'polled', PATIENT)) as c:
+                 **fabric('virtual', 'completion', PATIENT)) as c:
         addrs = [c.env(i)['SPINDLE_ADDR'] for i in range(2)]
         for other, status in ([], 0), (['--optimise=all'], 1):
             first, second = (

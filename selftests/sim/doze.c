@@ -1,59 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Every interleaving of one engine that goes to sleep and one peer that pushes
- * to it, over the two functions of doze.h that decide: no order of their steps
- * and of the network's loses a wake-up, and without either half one does.
+ * Every interleaving of two engines, each of which goes to sleep, pushes to the
+ * other and tells it something in sleep, over the functions of doze.h that
+ * decide: no order of their steps and of the network's loses a wake-up, and
+ * without any part of them one does.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim.h"
 
-#define DOZE_PUSHES	2
-#define DOZE_SLEEPS	3
+#define DOZE_ROWS	3
+#define DOZE_WAKES	3
 
 enum doze_rule {
-	DOZE_BOTH,
-	DOZE_NO_LAST_LOOK,	/* sleeps without waiting for its flag to land */
+	DOZE_ALL,
+	DOZE_NO_LAST_LOOK,	/* sleeps without waiting for its rows to land */
 	DOZE_NO_SECOND_READ,	/* reads the flag when it posts */
-	DOZE_NO_LOOK_AT_ALL,	/* sleeps once the flag has landed, unseeing */
+	DOZE_NO_LOOK_AT_ALL,	/* sleeps once its rows have landed, unseeing */
+	DOZE_TOLD_AND_GONE,	/* tells in sleep without sp_doze_again() */
+	DOZE_TOLD_BY_LOOK,	/* does not wait for what the last look told to land */
+	DOZE_FLAG_WITH_MORE,	/* tells what is no news along with its flag */
+	DOZE_RULES,
 };
 
 /**
- * struct doze_world - where everything is
- * @d: the sleeper
- * @sleeps: times it went to sleep
- * @looking: it has read how far its flag is, and now looks for news
+ * struct doze_node - one of the two nodes, and its connection to the other
+ * @d: how awake it is
+ * @woken: last epoch of the other that it sent a wake for
+ * @sleeps: more times that it may go to sleep
+ * @pushes: messages that it may still push
+ * @tells: times that it may still tell something in sleep
+ * @looking: it has read how far its rows are, and now looks for news
  * @look_landed: what it read
- * @flags: flags posted, with their values in @flag
- * @flags_half: of these, began to land
- * @flags_landed: of these, landed
- * @flags_done: of these, completed
- * @pushed: messages posted by the pusher
- * @landed: of these, landed
- * @done: of these, completed
- * @seen: of these, seen by the sleeper
- * @check: the pusher is to read the flag when this many have completed
- * @woken: last epoch it sent a wake for
- * @wakes: wakes on the way
+ * @said: messages pushed and things told so far, all of which are news
+ * @seen: of the other's, seen
+ * @rows: rows posted
+ * @row: the flag in each, and @said when it was posted; @row[0] is none
+ * @landed: how many have landed, in halves: odd while one is torn
+ * @done: of the rows, completed
+ * @check: the other's flag is to be read when so many have, 0: none
+ * @recheck: and once more when so many have
+ * @wakes: wakes sent
+ * @behind: rows posted before each, which land before it
+ * @woke: of the wakes, landed
  */
-struct doze_world {
+struct doze_node {
 	struct sp_doze d;
-	u64 flag[DOZE_SLEEPS];
 	u64 woken;
 	u8 sleeps;
+	u8 pushes;
+	u8 tells;
 	u8 looking;
 	u8 look_landed;
-	u8 flags;
-	u8 flags_half;
-	u8 flags_landed;
-	u8 flags_done;
-	u8 pushed;
+	u8 said;
+	u8 seen;
+	u8 rows;
+	struct {
+		u8 flag;
+		u8 said;
+	} row[DOZE_ROWS + 1];
 	u8 landed;
 	u8 done;
-	u8 seen;
 	u8 check;
+	u8 recheck;
 	u8 wakes;
+	u8 behind[DOZE_WAKES];
+	u8 woke;
+};
+
+struct doze_world {
+	struct doze_node nodes[2];
 };
 
 /* Worlds found so far: a table with open addressing, and a list to visit. */
@@ -93,181 +110,224 @@ static void doze_found(struct doze_search *s, const struct doze_world *w)
 	s->table[at] = s->nworlds;
 }
 
-/* The sleeper sees what has landed. */
-static bool doze_news(struct doze_world *w)
+static void doze_post(struct doze_node *n)
 {
-	if (w->landed == w->seen)
-		return false;
-	w->seen = w->landed;
-	sp_doze_wake(&w->d);
-	return true;
-}
-
-static bool step_poll(struct doze_search *s, struct doze_world *w)
-{
-	(void)s;
-	return !w->looking && w->d.state == SP_AWAKE && doze_news(w);
-}
-
-static bool step_begin(struct doze_search *s, struct doze_world *w)
-{
-	(void)s;
-	if (w->looking || w->d.state != SP_AWAKE || w->landed != w->seen ||
-	    w->sleeps == DOZE_SLEEPS)
-		return false;
-	w->sleeps++;
-	sp_doze_begin(&w->d);
-	w->flag[w->flags++] = w->d.epoch;
-	return true;
-}
-
-static bool step_look(struct doze_search *s, struct doze_world *w)
-{
-	bool landed = w->flags_done == w->flags;
-
-	if (w->d.state != SP_DOZING || w->looking)
-		return false;
-	if (s->rule == DOZE_NO_LAST_LOOK)
-		landed = true;
-	w->looking = 1;
-	w->look_landed = landed;
-	return true;
-}
-
-static bool step_sleep(struct doze_search *s, struct doze_world *w)
-{
-	if (!w->looking)
-		return false;
-	w->looking = 0;
-	if (w->d.state != SP_DOZING)
-		return true;
-	if (s->rule != DOZE_NO_LOOK_AT_ALL && doze_news(w))
-		return true;
-	sp_doze_look(&w->d, w->look_landed);
-	return true;
-}
-
-static bool step_flag_half(struct doze_search *s, struct doze_world *w)
-{
-	(void)s;
-	if (w->flags_half == w->flags || w->flags_half != w->flags_landed)
-		return false;
-	w->flags_half++;
-	return true;
-}
-
-static bool step_flag_lands(struct doze_search *s, struct doze_world *w)
-{
-	(void)s;
-	if (w->flags_landed == w->flags_half)
-		return false;
-	w->flags_landed++;
-	return true;
-}
-
-static bool step_flag_completes(struct doze_search *s, struct doze_world *w)
-{
-	(void)s;
-	if (w->flags_done == w->flags_landed)
-		return false;
-	w->flags_done++;
-	return true;
+	n->rows++;
+	n->row[n->rows].flag = n->d.epoch;
+	n->row[n->rows].said = n->said;
 }
 
 /* A torn flag is none: it lands after this, and its writer looks after that. */
-static void doze_read_flag(struct doze_world *w)
+static void doze_read_flag(struct doze_node *n, const struct doze_node *other)
 {
-	u64 epoch = 0;
+	u8 last = other->landed / 2;
+	u8 flag = other->row[last].flag;
 
-	if (w->flags_landed && w->flags_half == w->flags_landed)
-		epoch = w->flag[w->flags_landed - 1];
-	if (sp_wake_due(epoch, &w->woken))
-		w->wakes++;
+	/* Bytes that do not change are not torn. */
+	if (other->landed & 1 && other->row[last + 1].flag != flag)
+		return;
+	if (sp_wake_due(flag, &n->woken))
+		n->behind[n->wakes++] = n->rows;
 }
 
-static bool step_push(struct doze_search *s, struct doze_world *w)
+/* Post a row with news. The flag is read at once, and when the row has landed. */
+static void doze_say(const struct doze_search *s, struct doze_node *n,
+		     const struct doze_node *other)
 {
-	if (w->pushed == DOZE_PUSHES)
+	n->said++;
+	doze_post(n);
+	if (s->rule != DOZE_NO_SECOND_READ) {
+		if (!n->check)
+			n->check = n->rows;
+		n->recheck = n->rows;
+	}
+	doze_read_flag(n, other);
+}
+
+/* Has a row completed after which the other's flag is to be read? */
+static bool doze_hear(struct doze_node *n, const struct doze_node *other)
+{
+	if (!n->check || n->done < n->check)
 		return false;
-	if (s->rule == DOZE_NO_SECOND_READ)
-		doze_read_flag(w);
-	else
-		w->check = w->pushed + 1;
-	w->pushed++;
+	n->check = n->recheck > n->done ? n->recheck : 0;
+	doze_read_flag(n, other);
 	return true;
 }
 
-static bool step_push_lands(struct doze_search *s, struct doze_world *w)
+/* The node sees what has landed. */
+static bool doze_news(const struct doze_search *s, struct doze_node *n,
+		      const struct doze_node *other)
+{
+	u8 last = other->landed / 2;
+	u8 said = other->row[last].said;
+
+	if (other->landed & 1 && (other->row[last + 1].said != said ||
+				  s->rule == DOZE_FLAG_WITH_MORE))
+		return false;
+	if (said == n->seen)
+		return false;
+	n->seen = said;
+	sp_doze_wake(&n->d);
+	return true;
+}
+
+static bool step_poll(const struct doze_search *s, struct doze_node *n,
+		      struct doze_node *other)
+{
+	bool heard;
+
+	if (n->looking || n->d.state != SP_AWAKE)
+		return false;
+	heard = doze_hear(n, other);
+	return doze_news(s, n, other) || heard;
+}
+
+static bool step_begin(const struct doze_search *s, struct doze_node *n,
+		       struct doze_node *other)
 {
 	(void)s;
-	if (w->landed == w->pushed)
+	(void)other;
+	if (n->d.state != SP_AWAKE || n->looking || !n->sleeps)
 		return false;
-	w->landed++;
+	n->sleeps--;
+	sp_doze_begin(&n->d);
+	doze_post(n);
 	return true;
 }
 
-static bool step_push_completes(struct doze_search *s, struct doze_world *w)
+static bool step_look(const struct doze_search *s, struct doze_node *n,
+		      struct doze_node *other)
+{
+	if (n->d.state != SP_DOZING || n->looking)
+		return false;
+	doze_hear(n, other);
+	n->looking = 1;
+	n->look_landed = (n->done == n->rows && !n->check) ||
+		s->rule == DOZE_NO_LAST_LOOK;
+	return true;
+}
+
+static bool step_sleep(const struct doze_search *s, struct doze_node *n,
+		       struct doze_node *other)
+{
+	if (!n->looking)
+		return false;
+	n->looking = 0;
+	if (n->d.state != SP_DOZING)
+		return true;
+	if (s->rule != DOZE_NO_LOOK_AT_ALL && doze_news(s, n, other))
+		return true;
+	sp_doze_look(&n->d, n->look_landed);
+	return true;
+}
+
+/* A program sends, whether its node sleeps or not. */
+static bool step_push(const struct doze_search *s, struct doze_node *n,
+		      struct doze_node *other)
+{
+	if (n->looking || !n->pushes)
+		return false;
+	n->pushes--;
+	sp_doze_wake(&n->d);
+	doze_say(s, n, other);
+	return true;
+}
+
+/* A reader consumes, asleep or while the node looks for news; it keeps nobody awake. */
+static bool step_tell(const struct doze_search *s, struct doze_node *n,
+		      struct doze_node *other)
+{
+	if (n->d.state == SP_AWAKE || !n->tells)
+		return false;
+	n->tells--;
+	doze_say(s, n, other);
+	if (n->d.state == SP_ASLEEP && s->rule != DOZE_TOLD_AND_GONE)
+		sp_doze_again(&n->d);
+	if (s->rule != DOZE_TOLD_BY_LOOK)
+		n->look_landed = 0;
+	return true;
+}
+
+static bool step_lands(const struct doze_search *s, struct doze_node *n,
+		       struct doze_node *other)
 {
 	(void)s;
-	if (w->done == w->landed)
+	(void)other;
+	if (n->landed == 2 * n->rows)
 		return false;
-	w->done++;
+	n->landed++;
 	return true;
 }
 
-static bool step_read_flag(struct doze_search *s, struct doze_world *w)
+static bool step_completes(const struct doze_search *s, struct doze_node *n,
+			   struct doze_node *other)
 {
 	(void)s;
-	if (!w->check || w->done < w->check)
+	(void)other;
+	if (n->done == n->landed / 2)
 		return false;
-	w->check = 0;
-	doze_read_flag(w);
+	n->done++;
 	return true;
 }
 
-static bool step_wake(struct doze_search *s, struct doze_world *w)
+static bool step_wake(const struct doze_search *s, struct doze_node *n,
+		      struct doze_node *other)
 {
 	(void)s;
-	if (!w->wakes)
+	if (n->woke == n->wakes || n->landed / 2 < n->behind[n->woke])
 		return false;
-	w->wakes--;
-	sp_doze_wake(&w->d);
+	n->woke++;
+	sp_doze_wake(&other->d);
 	return true;
 }
 
-typedef bool (*doze_step)(struct doze_search *s, struct doze_world *w);
+typedef bool (*doze_step)(const struct doze_search *s, struct doze_node *n,
+			  struct doze_node *other);
 
-static const doze_step doze_steps[] = {
-	step_poll, step_begin, step_look, step_sleep,
-	step_flag_half, step_flag_lands, step_flag_completes,
-	step_push, step_push_lands, step_push_completes, step_read_flag,
-	step_wake,
+/* Steps that are sure to come, and steps that may never be taken. */
+static const doze_step doze_must[] = {
+	step_poll, step_look, step_sleep, step_lands, step_completes, step_wake,
 };
 
-/* Count the worlds in which nothing more happens and news lies unseen. */
-static u32 doze_search(enum doze_rule rule, u32 *worlds)
+static const doze_step doze_may[] = { step_begin, step_push, step_tell };
+
+/* Take every one of some steps that node @who can. True when there was one. */
+static bool doze_take(struct doze_search *s, u32 from, u32 who, const doze_step *steps, u32 n)
+{
+	bool moved = false;
+	struct doze_world w;
+	u32 k;
+
+	for (k = 0; k < n; k++) {
+		w = s->worlds[from];
+		if (!steps[k](s, &w.nodes[who], &w.nodes[!who]))
+			continue;
+		moved = true;
+		doze_found(s, &w);
+	}
+	return moved;
+}
+
+/* Count the worlds in which nothing more is sure to come and news lies unseen. */
+static u32 doze_search(const struct doze_world *first, enum doze_rule rule, u32 *worlds)
 {
 	struct doze_search s = { .rule = rule };
-	struct doze_world w;
-	u32 i, k;
+	u32 i, who;
 
 	s.size = 1 << 20;
 	s.table_size = 1 << 21;
 	s.worlds = calloc(s.size, sizeof(*s.worlds));
 	s.table = calloc(s.table_size, sizeof(*s.table));
-	memset(&w, 0, sizeof(w));
-	doze_found(&s, &w);
+	doze_found(&s, first);
 	for (i = 0; i < s.nworlds; i++) {
+		const struct doze_node *n = s.worlds[i].nodes;
 		bool moved = false;
 
-		for (k = 0; k < ARRAY_SIZE(doze_steps); k++) {
-			w = s.worlds[i];
-			if (!doze_steps[k](&s, &w))
-				continue;
-			moved = true;
-			doze_found(&s, &w);
+		for (who = 0; who < 2; who++) {
+			moved |= doze_take(&s, i, who, doze_must, ARRAY_SIZE(doze_must));
+			doze_take(&s, i, who, doze_may, ARRAY_SIZE(doze_may));
 		}
-		if (!moved && s.worlds[i].seen != s.worlds[i].landed)
+		if (!moved && (n[0].seen != n[1].said || n[1].seen != n[0].said))
 			s.lost++;
 	}
 	*worlds = s.nworlds;
@@ -276,26 +336,80 @@ static u32 doze_search(enum doze_rule rule, u32 *worlds)
 	return s.lost;
 }
 
-/* Give 0 when doze.h loses nothing and each half is needed. */
+/**
+ * struct doze_case - what the two nodes may do
+ * @what: in words
+ * @sleeps: times that each goes to sleep
+ * @pushes: messages of each
+ * @tells: times that each tells something in sleep
+ * @loses: the rules that lose a wake-up
+ */
+static const struct doze_case {
+	const char *what;
+	u8 sleeps[2];
+	u8 pushes[2];
+	u8 tells[2];
+	u32 loses;
+} doze_cases[] = {
+	{
+		.what = "one sleeps, one pushes",
+		.sleeps = { 3, 0 },
+		.pushes = { 0, 2 },
+		.loses = 1u << DOZE_NO_LAST_LOOK | 1u << DOZE_NO_SECOND_READ |
+			1u << DOZE_NO_LOOK_AT_ALL,
+	},
+	{
+		.what = "both sleep, one tells, one pushes",
+		.sleeps = { 2, 1 },
+		.pushes = { 0, 1 },
+		.tells = { 1, 0 },
+		.loses = ~(1u << DOZE_ALL),
+	},
+	{
+		.what = "both sleep and push, one tells",
+		.sleeps = { 1, 1 },
+		.pushes = { 1, 1 },
+		.tells = { 1, 0 },
+		.loses = ~(1u << DOZE_ALL),
+	},
+};
+
+/* Give 0 when doze.h loses nothing and each part of it is needed. */
 int doze_exhaustive(bool verbose)
 {
 	static const char * const names[] = {
-		[DOZE_BOTH] = "both halves",
-		[DOZE_NO_LAST_LOOK] = "flag not awaited",
+		[DOZE_ALL] = "all of it",
+		[DOZE_NO_LAST_LOOK] = "rows not awaited",
 		[DOZE_NO_SECOND_READ] = "flag read at the post",
 		[DOZE_NO_LOOK_AT_ALL] = "no last look",
+		[DOZE_TOLD_AND_GONE] = "told and gone",
+		[DOZE_TOLD_BY_LOOK] = "told by the last look",
+		[DOZE_FLAG_WITH_MORE] = "flag with more",
 	};
+	struct doze_world w;
+	u32 i, k, rule;
 	int bad = 0;
-	u32 rule;
 
-	for (rule = DOZE_BOTH; rule <= DOZE_NO_LOOK_AT_ALL; rule++) {
-		u32 worlds;
-		u32 lost = doze_search(rule, &worlds);
+	for (i = 0; i < ARRAY_SIZE(doze_cases); i++) {
+		const struct doze_case *c = &doze_cases[i];
 
+		memset(&w, 0, sizeof(w));
+		for (k = 0; k < 2; k++) {
+			w.nodes[k].sleeps = c->sleeps[k];
+			w.nodes[k].pushes = c->pushes[k];
+			w.nodes[k].tells = c->tells[k];
+		}
 		if (verbose)
-			printf("  %-22s %6u states, %u lose a wake-up\n",
-			       names[rule], worlds, lost);
-		bad += (rule == DOZE_BOTH) == (lost != 0);
+			printf("  %s\n", c->what);
+		for (rule = 0; rule < DOZE_RULES; rule++) {
+			u32 worlds;
+			u32 lost = doze_search(&w, rule, &worlds);
+
+			if (verbose)
+				printf("    %-22s %6u states, %u lose a wake-up\n",
+				       names[rule], worlds, lost);
+			bad += !(c->loses >> rule & 1) != !lost;
+		}
 	}
 	return bad;
 }

@@ -265,7 +265,8 @@ static void live_sizes(struct live *l)
 	l->window = 1024u << rng_below(r, 3);
 	l->max_len = rng_chance(r, 300) ? l->window :
 		rng_range(r, 0, l->window / 2);
-	l->slots = rng_chance(r, 300) ? rng_range(r, 4, 8) :
+	/* A row that carries messages takes up to five. */
+	l->slots = rng_chance(r, 300) ? rng_range(r, 5, 8) :
 		rng_range(r, 8, 64);
 	l->credits = rng_chance(r, 300) ? 1 : rng_range(r, 2, 32);
 	l->suspect = rng_range(r, 4000, 8000);
@@ -509,7 +510,7 @@ static void live_ask(struct live *l, struct prog *p, u32 contact)
 		return;
 	}
 	if (n->state == NODE_OUT || n->state == NODE_CRASHED ||
-	    ++p->tries > 20) {
+	    ++p->tries > 40) {
 		u32 i;
 
 		for (i = 0; i < l->nprogs; i++)
@@ -749,6 +750,9 @@ static void live_event(struct live *l, const struct live_event *e)
 		live_arm(l);
 		lnode_run(&l->nodes[e->a]);
 		sim_reads_left = INT_MAX;
+		break;
+	case LE_REST:
+		lnode_rested(&l->nodes[e->a]);
 		break;
 	case LE_NET:
 		live_dir(l, e->a, e->b)->scheduled = false;

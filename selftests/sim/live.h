@@ -120,6 +120,7 @@ struct live_opts {
 
 enum live_kind {
 	LE_RUN,		/* an engine runs */
+	LE_REST,	/* it has rested, if nothing has happened */
 	LE_NET,		/* one direction of a connection gets on */
 	LE_CREDIT,
 	LE_SEND,
@@ -364,6 +365,7 @@ struct lnode {
 	bool passing;
 	bool kicked;
 	bool noticed;
+	bool resting;
 	bool dirty;
 	bool heard;
 	u64 gone;
@@ -530,7 +532,9 @@ void lnode_run(struct lnode *n);
 void lnode_schedule(struct lnode *n, u32 delay);
 void lnode_kick(struct lnode *n);
 void lnode_local(struct lnode *n);
+void lnode_consumed(struct lnode *n);
 void lnode_completed(struct lnode *n);
+void lnode_rested(struct lnode *n);
 void lnode_flush(struct lnode *n, u32 id, u64 inc);
 void lnode_receive(struct lnode *n, const struct msg *m);
 void lnode_connected(struct lnode *n, u32 peer, bool welcome);

@@ -279,7 +279,7 @@ void lapp_read(struct live *l, struct prog *p)
 		lapp_verify_first(n, p);
 		p->cursor++;
 	}
-	lnode_local(n);
+	lnode_consumed(n);
 	lapp_read_later(l, p);
 }
 

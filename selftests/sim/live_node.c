@@ -99,6 +99,43 @@ static void op_lane_unlock(struct sp_core *c, u32 own)
 	lnode_interrupted(n);
 }
 
+static u32 lnode_stretches(const struct sp_run *run)
+{
+	return !!run->bytes[0].len + !!run->bytes[1].len +
+	       !!run->desc[0].len + !!run->desc[1].len;
+}
+
+static void lnode_post_run(struct lnode *n, u32 id, u32 own,
+			   const struct sp_run *run, bool copy)
+{
+	const struct key *key = &n->ends[id].key[own];
+	const struct sp_core *c = &n->core;
+	u8 *mine = n->slab[c->order.slot[c->own[own].rank]];
+	struct live *l = n->l;
+	struct ldir *d = live_dir(l, n->id, id);
+	u32 i;
+
+	if (key->cookie != n->progs[own]->cookie) {
+		live_violation(l, "node %u pushes lane %u to node %u without a key",
+			       n->id, own, id);
+		return;
+	}
+	for (i = 0; i < 2; i++) {
+		u64 off = l->ring_off + run->bytes[i].off;
+
+		if (run->bytes[i].len)
+			lnet_post(l, d, PKT_BYTES, key->slab + off, mine + off,
+				  run->bytes[i].len, copy);
+	}
+	for (i = 0; i < 2; i++) {
+		u32 off = run->desc[i].off;
+
+		if (run->desc[i].len)
+			lnet_post(l, d, PKT_DESC, key->slab + off, mine + off,
+				  run->desc[i].len, copy);
+	}
+}
+
 static int op_post_run(struct sp_core *c, u32 node, u32 own,
 		       const struct sp_run *run)
 {
@@ -106,42 +143,18 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 	struct live *l = n->l;
 	u32 id = lnode_id(n, node);
 	struct ldir *d = live_dir(l, n->id, id);
-	const struct key *key = &n->ends[id].key[own];
-	u8 *mine = n->slab[c->order.slot[c->own[own].rank]];
-	u32 wanted = 0;
-	u32 i;
 
 	lnode_interrupted(n);
 	if (lnode_crashes(n, &n->crash_post))
 		return 0;
-	if (key->cookie != n->progs[own]->cookie) {
-		live_violation(l, "node %u pushes lane %u to node %u without a key",
-			       n->id, own, id);
-		return 0;
-	}
-	for (i = 0; i < 2; i++)
-		wanted += !!run->bytes[i].len + !!run->desc[i].len;
-	if (!lnet_room(l, d, wanted))
+	if (!lnet_room(l, d, lnode_stretches(run)))
 		return -EAGAIN;
-	for (i = 0; i < 2; i++) {
-		u64 off = l->ring_off + run->bytes[i].off;
-
-		if (run->bytes[i].len)
-			lnet_post(l, d, PKT_BYTES, key->slab + off, mine + off,
-				  run->bytes[i].len, false);
-	}
-	for (i = 0; i < 2; i++) {
-		u32 off = run->desc[i].off;
-
-		if (run->desc[i].len)
-			lnet_post(l, d, PKT_DESC, key->slab + off, mine + off,
-				  run->desc[i].len, false);
-	}
+	lnode_post_run(n, id, own, run, false);
 	return 0;
 }
 
 static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
-		       u32 count, u64 *ticket)
+		       u32 count, u32 own, const struct sp_run *run, u64 *ticket)
 {
 	struct lnode *n = lnode_of(c);
 	struct live *l = n->l;
@@ -151,13 +164,15 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	lnode_interrupted(n);
 	if (lnode_crashes(n, &n->crash_post))
 		return 0;
-	if (!lnet_room(l, d, 1))
+	if (!lnet_room(l, d, 1 + (run ? lnode_stretches(run) : 0)))
 		return -EAGAIN;
 	if (!l->nodes[id].polled) {
 		if (!d->credits)
 			return -EAGAIN;
 		d->credits--;
 	}
+	if (run)
+		lnode_post_run(n, id, own, run, true);
 	*ticket = lnet_post(l, d, PKT_ROW,
 			    n->ends[id].to_rows + (c->view & 1) * SP_ROW_MAX, cells,
 			    count * sizeof(*cells), true);
@@ -255,6 +270,7 @@ static void lnode_peer(struct lnode *n, struct sp_peer *p, u32 id)
 	p->bank[0] = (const struct sp_cell *)n->ends[id].rows;
 	p->bank[1] = (const struct sp_cell *)(n->ends[id].rows + SP_ROW_MAX);
 	p->polled = n->l->nodes[id].polled;
+	p->carry = p->polled ? 0 : SIM_CARRY;
 	p->pushed = live_alloc(n->l, SP_MAX_NODE_LANES * sizeof(*p->pushed));
 }
 
@@ -1117,12 +1133,30 @@ void lnode_local(struct lnode *n)
 		lnode_kick(n);
 }
 
+/* A reader has consumed something. */
+void lnode_consumed(struct lnode *n)
+{
+	if (!READ_ONCE(n->core.lazy) || n->core.wedged)
+		lnode_local(n);
+}
+
 void lnode_completed(struct lnode *n)
 {
 	if (n->passing)
 		n->noticed = true;
-	else if (n->core.doze.state == SP_DOZING || n->core.hold)
+	else if ((n->core.doze.state == SP_DOZING && sp_core_watches(&n->core)) ||
+		 n->core.hold)
 		lnode_schedule(n, rng_range(&n->l->rng, 1, n->l->weather.pass_gap));
+}
+
+/* The time is over that an engine rests at least. */
+void lnode_rested(struct lnode *n)
+{
+	n->resting = false;
+	if (n->state != NODE_IN || n->passing || !sp_core_rests(&n->core))
+		return;
+	n->core.rested = true;
+	lnode_schedule(n, 1);
 }
 
 /* What no living reader of this node needs any more. */
@@ -1209,8 +1243,13 @@ void lnode_run(struct lnode *n)
 	lnode_agree(n);
 	if (n->state != NODE_IN || l->violated)
 		return;
+	if (sp_core_rests(&n->core) && !n->kicked && !n->resting) {
+		n->resting = true;
+		live_after(l, rng_range(&l->rng, 1, SIM_REST), LE_REST, n->id, 0, 0);
+	}
 	if (sp_core_may_block(&n->core) && !n->kicked && !n->inbox_n &&
-	    (!n->noticed || n->core.doze.state != SP_DOZING))
+	    (!n->noticed || n->core.doze.state != SP_DOZING ||
+	     !sp_core_watches(&n->core)))
 		return;
 	delay = rng_range(&l->rng, 1, w->pass_gap);
 	if (n->core.unposted && n->core.idle > n->core.spin)

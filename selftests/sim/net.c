@@ -50,11 +50,31 @@ void net_free(struct sim *s)
 	free(s->conns);
 }
 
+/* When the next write of a calm run lands or completes, which takes as long. */
+static void net_schedule_calm(struct sim *s, struct conn *c)
+{
+	u64 at = UINT64_MAX;
+
+	if (c->scheduled || c->completed == c->posted)
+		return;
+	if (c->landed < c->posted)
+		at = net_slot(c, c->landed)->at;
+	if (c->completed < c->landed)
+		at = min(at, net_slot(c, c->completed)->at + s->opts.calm->wire);
+	c->scheduled = true;
+	sim_after(s, at - s->now, EV_NET, c->from->id * s->nnodes + c->to->id);
+}
+
 static void net_schedule(struct sim *s, struct conn *c)
 {
 	const struct weather *w = &s->weather;
-	u32 delay = rng_range(&s->rng, 1, w->net_gap);
+	u32 delay;
 
+	if (s->opts.calm) {
+		net_schedule_calm(s, c);
+		return;
+	}
+	delay = rng_range(&s->rng, 1, w->net_gap);
 	if (c->scheduled || c->completed == c->posted)
 		return;
 	if (rng_chance(&s->rng, w->stall))
@@ -82,6 +102,8 @@ u64 net_post(struct sim *s, struct conn *c, enum write_kind kind, u64 off,
 	if (copy && len)
 		memcpy(w->data, src, len);
 	w->landed = false;
+	if (s->opts.calm)
+		w->at = s->now + s->opts.calm->wire;
 	c->posted++;
 	sim_trace(s, "%u->%u post #%llu kind %d off %llu len %u", c->from->id,
 		  c->to->id, (unsigned long long)c->posted, kind,
@@ -365,12 +387,30 @@ static void net_complete(struct sim *s, struct conn *c)
 	node_completed(c->from);
 }
 
+/* All that is due, and nothing else. */
+static void net_step_calm(struct sim *s, struct conn *c)
+{
+	while (c->landed < c->posted && net_slot(c, c->landed)->at <= s->now) {
+		net_build(s, c);
+		net_land_in_order(s, c);
+	}
+	while (c->completed < c->landed &&
+	       net_slot(c, c->completed)->at + s->opts.calm->wire <= s->now)
+		net_complete(s, c);
+	net_schedule(s, c);
+}
+
 /* Get on with a connection: a few packets, pieces and completions. */
 void net_step(struct sim *s, struct conn *c)
 {
 	bool any = !c->to->polled || (s->opts.broken & SIM_BREAK_ORDER);
-	u32 n = c->from == s->mute ? 0 : rng_range(&s->rng, 1, 6);
+	u32 n;
 
+	if (s->opts.calm) {
+		net_step_calm(s, c);
+		return;
+	}
+	n = c->from == s->mute ? 0 : rng_range(&s->rng, 1, 6);
 	while (n-- && c->completed < c->posted) {
 		u32 what = rng_below(&s->rng, 3);
 

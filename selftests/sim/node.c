@@ -90,42 +90,53 @@ static void node_check_row(struct node *n, u32 node)
 			      (unsigned long long)(now.released - was.released));
 }
 
+static u32 node_stretches(const struct sp_run *run)
+{
+	return !!run->bytes[0].len + !!run->bytes[1].len +
+	       !!run->desc[0].len + !!run->desc[1].len;
+}
+
+static void node_post_run(struct node *n, struct conn *conn, u32 own,
+			  const struct sp_run *run, bool copy)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
+
+		if (run->bytes[i].len)
+			net_post(n->sim, conn, WR_BYTES, off,
+				 n->slab[n->id] + off, run->bytes[i].len, copy);
+	}
+	for (i = 0; i < 2; i++) {
+		u64 off = sp_layout_desc(&n->lay, own) + run->desc[i].off;
+
+		if (run->desc[i].len)
+			net_post(n->sim, conn, WR_DESC, off,
+				 n->slab[n->id] + off, run->desc[i].len, copy);
+	}
+}
+
 static int op_post_run(struct sp_core *c, u32 node, u32 own,
 		       const struct sp_run *run)
 {
 	struct node *n = node_of(c);
 	struct sim *s = n->sim;
 	struct conn *conn = sim_conn(s, n->id, node);
-	u32 wanted = 0;
-	u32 i;
+	u32 wanted = node_stretches(run);
 
 	node_posts(n);
 	node_interrupted(n);
 	sim_forget_past();
-	for (i = 0; i < 2; i++)
-		wanted += !!run->bytes[i].len + !!run->desc[i].len;
 	if (!net_room(conn, wanted))
 		return -EAGAIN;
 	s->writes += wanted;
-	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
-
-		if (run->bytes[i].len)
-			net_post(s, conn, WR_BYTES, off, n->slab[n->id] + off,
-				 run->bytes[i].len, false);
-	}
-	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_desc(&n->lay, own) + run->desc[i].off;
-
-		if (run->desc[i].len)
-			net_post(s, conn, WR_DESC, off, n->slab[n->id] + off,
-				 run->desc[i].len, false);
-	}
+	node_post_run(n, conn, own, run, false);
 	return 0;
 }
 
 static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
-		       u32 count, u64 *ticket)
+		       u32 count, u32 own, const struct sp_run *run, u64 *ticket)
 {
 	struct node *n = node_of(c);
 	struct sim *s = n->sim;
@@ -137,7 +148,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	node_check_row(n, node);
 	node_interrupted(n);
 	sim_forget_past();
-	if (!net_room(conn, 1))
+	if (!net_room(conn, 1 + (run ? node_stretches(run) : 0)))
 		return -EAGAIN;
 	if (!conn->to->polled) {
 		if (!conn->credits)
@@ -145,6 +156,13 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 		conn->credits--;
 	}
 	s->rows++;
+	/* One request: what it carries comes with it, or with a part of it. */
+	if (run) {
+		if (conn->to->polled)
+			sim_violation(s, "node %u has a written row carry a run",
+				      n->id);
+		node_post_run(n, conn, own, run, true);
+	}
 	if (live) {
 		memcpy(n->live_row, cells, count * sizeof(*cells));
 		src = n->live_row;
@@ -282,6 +300,7 @@ static void node_init_slab(struct sim *s, struct node *n, u32 owner)
 		p->bank[i] = (struct sp_cell *)(n->slab[owner] +
 						sp_layout_row(lay, i));
 	p->polled = s->nodes[owner].polled;
+	p->carry = p->polled ? 0 : SIM_CARRY;
 	p->open = ~0ull;
 }
 
@@ -341,7 +360,11 @@ void node_init(struct sim *s, struct node *n)
 	}
 	check_init(s, n);
 	n->nreaders = rng_range(&s->rng, 1, SIM_MAX_READERS);
-	node_schedule(n, rng_range(&s->rng, 1, 50));
+	if (s->opts.calm) {
+		n->nreaders = 1;
+		n->core.spin = s->opts.calm->spin;
+	}
+	node_schedule(n, s->opts.calm ? 1 : rng_range(&s->rng, 1, 50));
 }
 
 void node_free(struct node *n)
@@ -383,13 +406,30 @@ void node_local(struct node *n)
 		node_kick(n);
 }
 
+/* A reader has consumed something. */
+void node_consumed(struct node *n)
+{
+	if (!READ_ONCE(n->core.lazy))
+		node_local(n);
+}
+
 /* A completion: an event while the engine waits for its flag to land. */
 void node_completed(struct node *n)
 {
 	if (n->passing)
 		n->noticed = true;
-	else if (n->core.doze.state == SP_DOZING)
+	else if (n->core.doze.state == SP_DOZING && sp_core_watches(&n->core))
 		node_schedule(n, rng_range(&n->sim->rng, 1, n->sim->weather.pass_gap));
+}
+
+/* The time is over that an engine rests at least. */
+void node_rested(struct node *n)
+{
+	n->resting = false;
+	if (n->failed || n->passing || !sp_core_rests(&n->core))
+		return;
+	n->core.rested = true;
+	node_schedule(n, 1);
 }
 
 u64 node_released(const struct node *n)
@@ -486,8 +526,14 @@ void node_pass(struct sim *s, struct node *n)
 		  (long long)n->seen[n->id].consumed, n->core.doze.state,
 		  (unsigned long long)n->core.doze.epoch);
 	delay = rng_range(&s->rng, 1, w->pass_gap);
+	if (sp_core_rests(&n->core) && !n->kicked && !n->resting) {
+		n->resting = true;
+		sim_after(s, s->opts.calm ? SIM_REST :
+			  rng_range(&s->rng, 1, SIM_REST), EV_REST, n->id);
+	}
 	if (sp_core_may_block(&n->core) && !n->kicked &&
-	    (!n->noticed || n->core.doze.state != SP_DOZING)) {
+	    (!n->noticed || n->core.doze.state != SP_DOZING ||
+	     !sp_core_watches(&n->core))) {
 		if (n->core.doze.state != SP_DOZING ||
 		    !rng_chance(&s->rng, w->stir))
 			return;

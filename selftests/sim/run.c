@@ -117,6 +117,11 @@ static void sim_weather(struct sim *s)
 {
 	struct weather *w = &s->weather;
 
+	if (s->opts.calm) {
+		w->pass_gap = 1;
+		w->net_gap = s->opts.calm->wire;
+		return;
+	}
 	weather_make(w, &s->rng);
 	if (s->opts.force & SIM_FORCE_TEARS) {
 		w->tear = 900;
@@ -132,6 +137,13 @@ static void sim_members(struct sim *s)
 		rng_range(r, 5, SP_MAX_NODE_LANES);
 	u32 i, k;
 
+	if (s->opts.calm) {
+		s->nnodes = s->opts.calm->nodes;
+		s->nodes = calloc(s->nnodes, sizeof(*s->nodes));
+		for (i = 0; i < s->opts.calm->lanes; i++)
+			s->plans[s->nlanes++].node = i;
+		return;
+	}
 	s->nnodes = rng_chance(r, 900) ? rng_range(r, 2, 4) :
 		rng_chance(r, 600) ? rng_range(r, 1, 8) :
 		rng_range(r, 9, SIM_MAX_NODES);
@@ -159,6 +171,16 @@ static void sim_sizes(struct sim *s)
 	struct rng *r = &s->rng;
 	bool late = rng_chance(r, 250) || (s->opts.force & SIM_FORCE_LATE);
 
+	if (s->opts.calm) {
+		s->depth = 256;
+		s->window = 64 * 1024;
+		s->max_len = 4096;
+		s->log_size = s->nlanes * s->depth;
+		s->slots = 64;
+		s->credits = 32;
+		s->epoch = 1;
+		return;
+	}
 	s->depth = 16u << rng_below(r, 3);
 	s->window = s->nnodes * s->nlanes > 40 ? 1024u << rng_below(r, 2) :
 		2048u << rng_below(r, 4);
@@ -167,11 +189,12 @@ static void sim_sizes(struct sim *s)
 	s->log_size = 1;
 	while (s->log_size < s->nlanes * s->depth)
 		s->log_size *= 2;
-	s->slots = rng_chance(r, 400) ? rng_range(r, 4, 8) :
+	/* A row that carries messages takes up to five. */
+	s->slots = rng_chance(r, 400) ? rng_range(r, 5, 8) :
 		rng_range(r, 8, 64);
 	s->credits = rng_chance(r, 300) ? 1 : rng_range(r, 2, 32);
 	if (s->opts.force & SIM_FORCE_TINY_QUEUE)
-		s->slots = 4;
+		s->slots = 5;
 	s->epoch = rng_next(r);
 	s->leftovers = rng_chance(r, 500);
 	if (late) {
@@ -210,6 +233,20 @@ static void sim_optimise(struct sim *s)
 	}
 }
 
+/*
+ * Every message may wake everybody, and whoever naps tells everybody: with
+ * little patience and a slow network that is a write for each pair of nodes.
+ */
+static u64 sim_bound(const struct sim *s)
+{
+	u64 messages = s->nlanes;
+	u32 i;
+
+	for (i = 0; i < s->nlanes; i++)
+		messages += s->plans[i].total;
+	return 500000 + 300 * messages * s->nnodes * s->nnodes;
+}
+
 struct sim *sim_new(const struct sim_opts *opts)
 {
 	struct sim *s = calloc(1, sizeof(*s));
@@ -235,6 +272,7 @@ struct sim *sim_new(const struct sim_opts *opts)
 	for (i = 0; i < s->nnodes; i++)
 		node_init(s, &s->nodes[i]);
 	app_init(s);
+	s->bound = sim_bound(s);
 	if (s->hostile) {
 		s->villain = rng_below(&s->rng, s->nnodes);
 		s->villainy = rng_range(&s->rng, 2, 60);
@@ -264,12 +302,10 @@ void sim_free(struct sim *s)
 	free(s);
 }
 
-static void sim_next(struct sim *s);
-
 static void sim_until(struct sim *s, u64 until)
 {
 	while (s->nheap && s->heap[0].at <= until && !s->violated)
-		sim_next(s);
+		sim_one(s);
 	s->now = until;
 }
 
@@ -362,6 +398,9 @@ static void sim_event(struct sim *s, const struct event *e)
 		if (!s->amid)
 			sim_reads_left = INT_MAX;
 		break;
+	case EV_REST:
+		node_rested(&s->nodes[e->who]);
+		break;
 	case EV_NET:
 		s->conns[e->who].scheduled = false;
 		net_step(s, &s->conns[e->who]);
@@ -385,7 +424,8 @@ static void sim_event(struct sim *s, const struct event *e)
 	}
 }
 
-static void sim_next(struct sim *s)
+/* The next that happens. */
+void sim_one(struct sim *s)
 {
 	struct event e = sim_pop(s);
 
@@ -397,27 +437,20 @@ static void sim_next(struct sim *s)
 		sim_event(s, &e);
 }
 
-/*
- * Every message may wake everybody, and whoever naps tells everybody: with
- * little patience and a slow network that is a write for each pair of nodes.
- */
-static u64 sim_bound(const struct sim *s)
+/* Run until nothing is left to happen. */
+void sim_settle(struct sim *s)
 {
-	u64 messages = s->nlanes;
-	u32 i;
-
-	for (i = 0; i < s->nlanes; i++)
-		messages += s->plans[i].total;
-	return 500000 + 300 * messages * s->nnodes * s->nnodes;
-}
-
-/* Run until nothing is left to happen. True when all held. */
-bool sim_run(struct sim *s)
-{
-	s->bound = sim_bound(s);
 	sim_running = s;
 	while (s->nheap && !s->violated)
-		sim_next(s);
+		sim_one(s);
+	sim_running = NULL;
+}
+
+/* The same, and see what has become of it. True when all held. */
+bool sim_run(struct sim *s)
+{
+	sim_settle(s);
+	sim_running = s;
 	if (!s->violated)
 		app_check(s);
 	sim_running = NULL;

@@ -302,6 +302,7 @@ static const struct scenario scenarios[] = {
 	{ "tiny-queue", "a send queue that holds hardly one run", run_tiny_queue },
 	{ "baseline", "the optimisations of the paper, each off and all",
 	  run_baseline },
+	{ "lone", "what a lone message costs, in exact counts", lone_run },
 	{ "hostile", "one node writes what no correct node writes", run_hostile },
 };
 

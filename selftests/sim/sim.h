@@ -12,6 +12,7 @@
  *   check.c     what holds after every pass
  *   doze.c      every interleaving of going to sleep and waking
  *   kunit.c     the core's KUnit suites
+ *   lone.c      what a lone message costs, without chance
  *   scenario.c  runs with a name
  *   main.c      arguments and reporting
  */
@@ -34,6 +35,9 @@ struct sim;
 struct node;
 
 /* Who polls: every node, none, or each as it likes. */
+#define SIM_CARRY	256	/* bytes that a row carries at most */
+#define SIM_REST	1000	/* ticks that an engine rests at most */
+
 enum sim_doorbell {
 	SIM_POLLED,
 	SIM_GUARDED,
@@ -54,7 +58,29 @@ enum sim_doorbell {
 #define SIM_FORCE_TINY_QUEUE	(1u << 4)
 #define SIM_FORCE_OPT		(1u << 5)	/* all nodes run with sim_opts.opt */
 
+/**
+ * struct sim_calm - a run without chance, so that its costs are numbers
+ * @nodes: how many
+ * @lanes: the first of them have one; a program sends on the first
+ * @wire: time that a write takes to land, and its completion to come back; a
+ *	pass takes 1
+ * @spin: see &struct sp_core
+ * @each: messages
+ * @pause: from the delivery of one at its sender to the next; 0: until all sleep
+ * @len: bytes of each
+ */
+struct sim_calm {
+	u32 nodes;
+	u32 lanes;
+	u32 wire;
+	u32 spin;
+	u32 each;
+	u32 pause;
+	u32 len;
+};
+
 struct sim_opts {
+	const struct sim_calm *calm;
 	u64 seed;
 	enum sim_doorbell doorbell;
 	unsigned int broken;
@@ -65,6 +91,7 @@ struct sim_opts {
 
 enum event_kind {
 	EV_PASS,	/* an engine passes */
+	EV_REST,	/* an engine has rested, if nothing has happened */
 	EV_NET,		/* a connection gets on */
 	EV_CREDIT,	/* a receive was posted again */
 	EV_SEND,	/* a program sends */
@@ -95,6 +122,7 @@ enum write_kind {
  *	the post
  * @data: the packet
  * @landed: all of it is visible at the target
+ * @at: in a calm run, when it lands
  */
 struct net_write {
 	enum write_kind kind;
@@ -103,6 +131,7 @@ struct net_write {
 	const u8 *src;
 	u8 *data;
 	bool landed;
+	u64 at;
 };
 
 struct net_piece {
@@ -205,6 +234,7 @@ struct told {
  * @polled: it polls for its peers' rows
  * @kicked: to be woken before the next pass
  * @noticed: a completion came amid this pass
+ * @resting: the time of its rest runs
  * @recorded: delivered messages that were checked
  * @held: lane locks that its engine holds
  * @told: by peer
@@ -229,6 +259,7 @@ struct node {
 	bool passing;
 	bool kicked;
 	bool noticed;
+	bool resting;
 	bool failed;
 	u32 closed;
 	u64 passes;
@@ -296,6 +327,8 @@ struct sim {
 	bool alike;			/* all lanes send as many messages */
 	u32 each;
 	u64 messages;
+	u64 sent_at;			/* when the last was committed */
+	u64 taken;			/* time until senders had their own, of all */
 	u64 writes;			/* of data */
 	u64 rows;
 
@@ -323,6 +356,8 @@ struct sim {
 /* run.c */
 struct sim *sim_new(const struct sim_opts *opts);
 void sim_free(struct sim *s);
+void sim_one(struct sim *s);
+void sim_settle(struct sim *s);
 bool sim_run(struct sim *s);
 extern struct sim *sim_running;
 void sim_after(struct sim *s, u32 delay, enum event_kind kind, u32 who);
@@ -368,6 +403,8 @@ void node_pass(struct sim *s, struct node *n);
 void node_schedule(struct node *n, u32 delay);
 void node_kick(struct node *n);
 void node_local(struct node *n);
+void node_consumed(struct node *n);
+void node_rested(struct node *n);
 void node_completed(struct node *n);
 u64 node_released(const struct node *n);
 
@@ -390,6 +427,9 @@ void check_pass(struct sim *s, struct node *n);
 
 /* doze.c */
 int doze_exhaustive(bool verbose);
+
+/* lone.c */
+int lone_run(void);
 
 /* kunit.c */
 int kunit_run(void);

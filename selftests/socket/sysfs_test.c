@@ -176,7 +176,7 @@ TEST(counters_count)
 		counter(0, &g, names[i]);
 	CHECK_EQ(counter(0, &g, "sent"), 0);
 	CHECK_EQ(counter(0, &g, "delivered"), 0);
-	before = counter(0, &g, "rdma_writes");
+	before = counter(0, &g, "rdma_writes") + counter(0, &g, "sends");
 	for (i = 0; i < 10; i++) {
 		st_say(g.fd[0], "ten bytes.");
 		st_expect(g.fd[0], "ten bytes.");
@@ -193,7 +193,7 @@ TEST(counters_count)
 		CHECK_SAME(counter(i, &g, "delivered_bytes"), 100);
 		CHECK(counter(i, &g, "passes") > 0);
 	}
-	CHECK(counter(0, &g, "rdma_writes") > before);
+	CHECK(counter(0, &g, "rdma_writes") + counter(0, &g, "sends") > before);
 	/* the silent one has given up its turns */
 	CHECK(counter(1, &g, "nulls") > 0);
 }
@@ -366,17 +366,23 @@ static const char *debug_path(unsigned int node, const struct st_group *g, const
 	return path;
 }
 
+static void read_all(const char *path, char *buf, size_t size)
+{
+	int fd = CHECK_OK(open(path, O_RDONLY));
+	ssize_t n;
+
+	n = CHECK_OK(read(fd, buf, size - 1));
+	buf[n] = 0;
+	close(fd);
+}
+
 static void expect_debug(unsigned int node, const struct st_group *g, const char *file,
 			 const char *want)
 {
 	const char *path = debug_path(node, g, file);
-	int fd = CHECK_OK(open(path, O_RDONLY));
 	char got[4096];
-	ssize_t n;
 
-	n = CHECK_OK(read(fd, got, sizeof(got) - 1));
-	got[n] = 0;
-	close(fd);
+	read_all(path, got, sizeof(got));
 	if (strcmp(got, want))
 		FAIL("%s is \"%s\", not \"%s\"", path, got, want);
 }
@@ -412,6 +418,43 @@ TEST(activity_in_debugfs)
 	CHECK(!strcmp(after.what, "watching"));
 	WAIT_UNTIL(st_activity(0, &g).looks >= after.looks + 2, ST_SOON);
 	CHECK_EQ(st_activity(0, &g).passes, after.passes);
+}
+
+/* Each row has its reasons, and all that was counted as posted is in one of the lines. */
+TEST(posts_in_debugfs)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	unsigned long long n[4], rows = 0, data = 0;
+	struct st_group g = { 0 };
+	char got[4096], *line, *rest;
+	unsigned int i;
+
+	st_open(&g, &c);
+	for (i = 0; i < 20; i++) {
+		st_say(g.fd[0], "alone");
+		CHECK_INTACT(CHECK_OK(st_recv(g.fd[0], &m, 0)) > 0);
+		CHECK_INTACT(CHECK_OK(st_recv(g.fd[1], &m, 0)) > 0);
+	}
+	WAIT_UNTIL(st_rests(&g), ST_SOON);
+	read_all(debug_path(0, &g, "posts"), got, sizeof(got));
+	line = strtok_r(got, "\n", &rest);
+	CHECK_EQ(sscanf(line, "segments %llu carried %llu wakes %llu late %llu", &n[0], &n[1],
+			&n[2], &n[3]), 4);
+	while ((line = strtok_r(NULL, "\n", &rest))) {
+		unsigned long long some;
+
+		CHECK_EQ(sscanf(line, "rows %llu", &some), 1);
+		rows += some;
+		if (strstr(line, " data"))
+			data += some;
+	}
+	CHECK_EQ(data, 20);
+
+	/* a message goes in its row, or by two writes */
+	CHECK_EQ(n[0] + 2 * n[1], 40);
+	CHECK_EQ(n[0] + rows + n[2] + n[3],
+		 counter(0, &g, "rdma_writes") + counter(0, &g, "sends"));
+	CHECK_EQ(n[2] + n[3], counter(0, &g, "wakes_sent"));
 }
 
 static const char *const optimised_names[] = { "send", "receive", "deliver", "null", "unlock" };

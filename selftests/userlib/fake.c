@@ -591,6 +591,7 @@ void fake_set_state(unsigned int state, int error)
 
 void fake_set_wakeup(bool on)
 {
-	__atomic_store_n(&fake.status->flags, on ? SPINDLE_NEED_WAKEUP : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&fake.status->flags, on ?
+			 SPINDLE_NEED_WAKEUP | SPINDLE_NEED_WAKEUP_RX : 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0
 # pass.c: a round without a message is not told again after -EAGAIN
-/^static int sp_pass_push/,/^}/s/p->behind = true;/p->behind = own->now.count != 0 \&\& run.desc[0].len;/
+/^static int sp_pass_push/,/^}/s/p->behind |= SP_WHY_NULL;/;/
