@@ -19,14 +19,14 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 #define MAX_DEPTH	512
 #define SIGNAL_EVERY	8
@@ -56,26 +56,6 @@ struct side {
 	uint32_t size;
 	struct region peer;
 };
-
-static void fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fputs("raw_verbs: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	va_end(ap);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static struct rdma_cm_event *expect(struct side *s, enum rdma_cm_event_type type)
 {
@@ -336,26 +316,6 @@ static void bandwidth(char **argv)
 	rdma_disconnect(s.id);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void print_latencies(double *us, uint32_t n)
-{
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		sum += us[i];
-	qsort(us, n, sizeof(*us), compare);
-	printf("samples=%u min=%.3f p50=%.3f avg=%.3f p90=%.3f p99=%.3f max=%.3f\n", n, us[0],
-	       us[(n - 1) / 2], sum / n, us[(uint64_t)(n - 1) * 90 / 100],
-	       us[(uint64_t)(n - 1) * 99 / 100], us[n - 1]);
-}
-
 static void latency(char **argv)
 {
 	struct region own = {
@@ -378,6 +338,7 @@ static void latency(char **argv)
 		us[round - 1] = (now() - from) * 1e6;
 	}
 	print_latencies(us, rounds);
+	puts("");
 	rdma_disconnect(s.id);
 }
 
@@ -401,6 +362,7 @@ static void writes(char **argv)
 		us[i] = (now() - from) * 1e6;
 	}
 	print_latencies(us, count);
+	puts("");
 	rdma_disconnect(s.id);
 }
 

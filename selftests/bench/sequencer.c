@@ -18,21 +18,20 @@
  * Messages are made and read where they lie, and as many of them are read or
  * written at once as are there. Prints one line of "key=value" words.
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 #define MAX_NODES	16
 #define RING		(256U << 10)	/* of a sender, as Spindle's are */
@@ -102,26 +101,6 @@ static struct {
 	double warm, warm_at;
 	uint64_t warm_bytes;
 } me;
-
-static void fail(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fputs("sequencer: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	va_end(ap);
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
 
 static void *at(struct ring *ring, uint64_t pos)
 {
@@ -461,26 +440,6 @@ static void reach(const struct sockaddr_in *sin)
 		fail("write: %s", strerror(errno));
 	me.peers[0].fd = fd;
 	set_up(fd);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void print_latencies(double *us, uint64_t n)
-{
-	double sum = 0;
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		sum += us[i];
-	qsort(us, n, sizeof(*us), compare);
-	printf("samples=%llu min=%.3f p50=%.3f avg=%.3f p90=%.3f p99=%.3f max=%.3f ",
-	       (unsigned long long)n, us[0], us[(n - 1) / 2], sum / n, us[(n - 1) * 90 / 100],
-	       us[(n - 1) * 99 / 100], us[n - 1]);
 }
 
 int main(int argc, char **argv)
