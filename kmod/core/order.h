@@ -196,6 +196,13 @@ struct sp_order {
 	u64 nulls;
 };
 
+/* How many stretches a run has. */
+static inline u32 sp_run_segs(const struct sp_run *run)
+{
+	return !!run->bytes[0].len + !!run->bytes[1].len +
+	       !!run->desc[0].len + !!run->desc[1].len;
+}
+
 /* The sender's side: under the lane's lock. */
 void sp_tx_init(struct sp_tx *tx, struct sp_desc *desc, u32 depth, u32 window,
 		u32 rank, u32 senders);

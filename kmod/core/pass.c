@@ -307,8 +307,7 @@ static int sp_pass_run(struct sp_core *c, u32 node, u32 own,
 	sp_pass_unhold(c, own);
 	if (ret)
 		return ret;
-	c->posts.segs += !!run->bytes[0].len + !!run->bytes[1].len +
-		!!run->desc[0].len + !!run->desc[1].len;
+	c->posts.segs += sp_run_segs(run);
 	sp_pass_pushed(c, own, to);
 	return 0;
 }

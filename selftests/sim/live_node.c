@@ -99,12 +99,6 @@ static void op_lane_unlock(struct sp_core *c, u32 own)
 	lnode_interrupted(n);
 }
 
-static u32 lnode_stretches(const struct sp_run *run)
-{
-	return !!run->bytes[0].len + !!run->bytes[1].len +
-	       !!run->desc[0].len + !!run->desc[1].len;
-}
-
 static void lnode_post_run(struct lnode *n, u32 id, u32 own,
 			   const struct sp_run *run, bool copy)
 {
@@ -120,19 +114,13 @@ static void lnode_post_run(struct lnode *n, u32 id, u32 own,
 			       n->id, own, id);
 		return;
 	}
-	for (i = 0; i < 2; i++) {
-		u64 off = l->ring_off + run->bytes[i].off;
+	for (i = 0; i < 4; i++) {
+		const struct sp_seg *seg = i < 2 ? &run->bytes[i] : &run->desc[i - 2];
+		u64 off = seg->off + (i < 2 ? l->ring_off : 0);
 
-		if (run->bytes[i].len)
-			lnet_post(l, d, PKT_BYTES, key->slab + off, mine + off,
-				  run->bytes[i].len, copy);
-	}
-	for (i = 0; i < 2; i++) {
-		u32 off = run->desc[i].off;
-
-		if (run->desc[i].len)
-			lnet_post(l, d, PKT_DESC, key->slab + off, mine + off,
-				  run->desc[i].len, copy);
+		if (seg->len)
+			lnet_post(l, d, i < 2 ? PKT_BYTES : PKT_DESC,
+				  key->slab + off, mine + off, seg->len, copy);
 	}
 }
 
@@ -147,7 +135,7 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 	lnode_interrupted(n);
 	if (lnode_crashes(n, &n->crash_post))
 		return 0;
-	if (!lnet_room(l, d, lnode_stretches(run)))
+	if (!lnet_room(l, d, sp_run_segs(run)))
 		return -EAGAIN;
 	lnode_post_run(n, id, own, run, false);
 	return 0;
@@ -164,7 +152,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	lnode_interrupted(n);
 	if (lnode_crashes(n, &n->crash_post))
 		return 0;
-	if (!lnet_room(l, d, 1 + (run ? lnode_stretches(run) : 0)))
+	if (!lnet_room(l, d, 1 + (run ? sp_run_segs(run) : 0)))
 		return -EAGAIN;
 	if (!l->nodes[id].polled) {
 		if (!d->credits)

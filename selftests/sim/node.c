@@ -90,30 +90,19 @@ static void node_check_row(struct node *n, u32 node)
 			      (unsigned long long)(now.released - was.released));
 }
 
-static u32 node_stretches(const struct sp_run *run)
-{
-	return !!run->bytes[0].len + !!run->bytes[1].len +
-	       !!run->desc[0].len + !!run->desc[1].len;
-}
-
 static void node_post_run(struct node *n, struct conn *conn, u32 own,
 			  const struct sp_run *run, bool copy)
 {
 	u32 i;
 
-	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_ring(&n->lay, own) + run->bytes[i].off;
+	for (i = 0; i < 4; i++) {
+		const struct sp_seg *seg = i < 2 ? &run->bytes[i] : &run->desc[i - 2];
+		u64 off = seg->off + (i < 2 ? sp_layout_ring(&n->lay, own) :
+				      sp_layout_desc(&n->lay, own));
 
-		if (run->bytes[i].len)
-			net_post(n->sim, conn, WR_BYTES, off,
-				 n->slab[n->id] + off, run->bytes[i].len, copy);
-	}
-	for (i = 0; i < 2; i++) {
-		u64 off = sp_layout_desc(&n->lay, own) + run->desc[i].off;
-
-		if (run->desc[i].len)
-			net_post(n->sim, conn, WR_DESC, off,
-				 n->slab[n->id] + off, run->desc[i].len, copy);
+		if (seg->len)
+			net_post(n->sim, conn, i < 2 ? WR_BYTES : WR_DESC, off,
+				 n->slab[n->id] + off, seg->len, copy);
 	}
 }
 
@@ -123,7 +112,7 @@ static int op_post_run(struct sp_core *c, u32 node, u32 own,
 	struct node *n = node_of(c);
 	struct sim *s = n->sim;
 	struct conn *conn = sim_conn(s, n->id, node);
-	u32 wanted = node_stretches(run);
+	u32 wanted = sp_run_segs(run);
 
 	node_posts(n);
 	node_interrupted(n);
@@ -148,7 +137,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 	node_check_row(n, node);
 	node_interrupted(n);
 	sim_forget_past();
-	if (!net_room(conn, 1 + (run ? node_stretches(run) : 0)))
+	if (!net_room(conn, 1 + (run ? sp_run_segs(run) : 0)))
 		return -EAGAIN;
 	if (!conn->to->polled) {
 		if (!conn->credits)
