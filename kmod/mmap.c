@@ -250,7 +250,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
 
 	if (blocks)
 		flags = SPINDLE_NEED_WAKEUP |
-			(g->core.lazy ? 0 : SPINDLE_NEED_WAKEUP_RX);
+			(g->core.lazy ? SPINDLE_RX_MAY_WAIT : 0);
 
 	list_for_each_entry(local, &g->locals, on_group) {
 		struct sp_rings *r = local->rings;
@@ -403,7 +403,7 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 	r->user->rx_released = local->cursor;
 	r->user->rx_seen = local->cursor;
 	/* Until the next pass has said otherwise. */
-	s->flags = SPINDLE_NEED_WAKEUP | SPINDLE_NEED_WAKEUP_RX;
+	s->flags = SPINDLE_NEED_WAKEUP;
 	if (lane) {
 		spin_lock(&lane->lock);
 		s->tx_head = lane->tx.head;

@@ -146,7 +146,7 @@ bool spn_rx_ready(struct spindle *sp);
 /* wait.c */
 int spn_poll(struct spindle *sp, short events, int64_t ns);
 int64_t spn_now(void);
-void spn_wake_engine(struct spindle *sp, __u32 flag, uint64_t *kicks);
+void spn_wake_engine(struct spindle *sp, __u32 unless, uint64_t *kicks);
 int spn_group_error(const struct spindle *sp);
 
 #endif /* LIBSPINDLE_INTERNAL_H */

@@ -81,7 +81,7 @@ static void rx_tell(struct spindle *sp)
 	if (rx->told != rx->released) {
 		rx->told = rx->released;
 		store_release(&sp->map.user->rx_released, rx->told);
-		spn_wake_engine(sp, SPINDLE_NEED_WAKEUP_RX, &rx->kicks);
+		spn_wake_engine(sp, SPINDLE_RX_MAY_WAIT, &rx->kicks);
 	}
 }
 

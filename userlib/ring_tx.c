@@ -201,7 +201,7 @@ int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens)
 	tx->tail += n;
 	tx->claimed = lens ? 0 : tx->claimed - n;
 	store_release(&sp->map.user->tx_tail, tx->tail);
-	spn_wake_engine(sp, SPINDLE_NEED_WAKEUP, &tx->kicks);
+	spn_wake_engine(sp, 0, &tx->kicks);
 	spn_add(&tx->sent, n);
 	spn_add(&tx->sent_bytes, bytes);
 	return 0;

@@ -23,11 +23,17 @@ int spn_group_error(const struct spindle *sp)
 	return err ? -err : -EIO;
 }
 
-/* After a store the engine is to see: a system call only if it asks for one. */
-void spn_wake_engine(struct spindle *sp, __u32 flag, uint64_t *kicks)
+/*
+ * After a store the engine is to see: a system call only if it asks for one, and does
+ * not say @unless.
+ */
+void spn_wake_engine(struct spindle *sp, __u32 unless, uint64_t *kicks)
 {
+	__u32 flags;
+
 	full_barrier();
-	if (!(load_relaxed(&sp->map.status->flags) & flag))
+	flags = load_relaxed(&sp->map.status->flags);
+	if (!(flags & SPINDLE_NEED_WAKEUP) || (flags & unless))
 		return;
 	spn_add(kicks, 1);
 	/* fails only where the engine is gone, and the status will tell */

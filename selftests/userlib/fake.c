@@ -589,9 +589,8 @@ void fake_set_state(unsigned int state, int error)
 	RELEASE(&fake.status->state, state);
 }
 
-void fake_set_wakeup(bool on)
+void fake_set_flags(uint32_t flags)
 {
-	__atomic_store_n(&fake.status->flags, on ?
-			 SPINDLE_NEED_WAKEUP | SPINDLE_NEED_WAKEUP_RX : 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&fake.status->flags, flags, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -118,7 +118,7 @@ struct spindle_event_member fake_member_of(uint32_t view, unsigned int i);
 /* Let what was released be free again; how many. */
 unsigned int fake_collect(void);
 void fake_set_state(unsigned int state, int error);
-void fake_set_wakeup(bool on);
+void fake_set_flags(uint32_t flags);
 /* Where a message of the own ring lies for the engine. */
 const unsigned char *fake_own(uint64_t pos);
 

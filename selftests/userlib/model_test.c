@@ -481,7 +481,7 @@ static void one_step(void)
 		fake_collect();
 		break;
 	case 15:
-		fake_set_wakeup(!below(4));
+		fake_set_flags(below(4) ? 0 : SPINDLE_NEED_WAKEUP);
 		return;
 	case 16:
 		do_event();
@@ -644,7 +644,7 @@ static void engine_sleeps(void)
 	double end = st_now() + st_bound_s(ST_SOON);
 	struct timespec until;
 
-	fake_set_wakeup(true);
+	fake_set_flags(SPINDLE_NEED_WAKEUP);
 	if (!news() && !__atomic_load_n(&fake.shutdowns, __ATOMIC_ACQUIRE)) {
 		do {
 			if (news() && st_now() > end)
@@ -653,7 +653,7 @@ static void engine_sleeps(void)
 			until.tv_sec++;
 		} while (sem_timedwait(&fake.kick, &until));
 	}
-	fake_set_wakeup(false);
+	fake_set_flags(0);
 	while (!sem_trywait(&fake.kick))
 		;
 }

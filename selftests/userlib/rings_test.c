@@ -950,7 +950,7 @@ TEST(a_system_call_only_when_the_engine_sleeps)
 		fake_collect();
 	}
 	CHECK_EQ(fake.kicks, 0);
-	fake_set_wakeup(true);
+	fake_set_flags(SPINDLE_NEED_WAKEUP);
 	CHECK_EQ(claim(sp, iov, 3, 100), 0);
 	CHECK_EQ(spindle_abort(sp), 0);
 	CHECK_EQ(peek(sp), -EAGAIN);
@@ -967,11 +967,27 @@ TEST(a_system_call_only_when_the_engine_sleeps)
 	fake_deliver_flags(1, SPINDLE_DELIVERY_FIN);
 	CHECK_EQ(peek(sp), -EAGAIN);
 	CHECK_EQ(fake.kicks, 3);
-	fake_set_wakeup(false);
+	fake_set_flags(0);
 	CHECK_EQ(spindle_send(sp, "x", 1), 0);
 	CHECK_EQ(fake.kicks, 3);
 	CHECK_EQ(stats(sp).kicks, 3);
 	CHECK_EQ(stats(sp).waits, 0);
+}
+
+TEST(what_is_released_may_wait)
+{
+	struct spindle *sp = fake_member(&small);
+
+	fake_set_flags(SPINDLE_NEED_WAKEUP | SPINDLE_RX_MAY_WAIT);
+	deliver(1, "x");
+	CHECK_EQ(spindle_release(sp, expect_one(sp, "x")), 0);
+	CHECK_EQ(fake.kicks, 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), 0);
+	CHECK_EQ(fake.kicks, 1);
+	fake_set_flags(SPINDLE_NEED_WAKEUP);
+	deliver(1, "x");
+	CHECK_EQ(spindle_release(sp, expect_one(sp, "x")), 0);
+	CHECK_EQ(fake.kicks, 2);
 }
 
 /* Waiting */

@@ -373,14 +373,14 @@ struct spindle_rings {
 };
 
 /* spindle_status.flags */
-#define SPINDLE_NEED_WAKEUP	(1U << 0)	/* after a submission, say SIOCSPINDLEKICK */
-#define SPINDLE_NEED_WAKEUP_RX	(1U << 1)	/* likewise after deliveries were released */
+#define SPINDLE_NEED_WAKEUP	(1U << 0)	/* say SIOCSPINDLEKICK */
+#define SPINDLE_RX_MAY_WAIT	(1U << 1)	/* but not when deliveries were released */
 
 /**
  * struct spindle_status - what the kernel tells a program with mapped rings
  * @published: deliveries that may be read, counted from the group's first
  * @rx_base: the first that is this program's, as @published counts
- * @flags: SPINDLE_NEED_WAKEUP, and perhaps with it SPINDLE_NEED_WAKEUP_RX
+ * @flags: SPINDLE_NEED_WAKEUP, and perhaps with it SPINDLE_RX_MAY_WAIT
  * @state: enum spindle_group_state. What was published before it became
  *	FAILED or CLOSED is the last
  * @error: the errno the group failed with; valid once @state says so
