@@ -88,9 +88,9 @@ int main(int argc, char **argv)
 		if (received % 1000 == 0 && printf("at %d\n", received))
 			fflush(stdout);
 	}
-	snprintf(buf, sizeof(buf), "/sys/kernel/spindle/%s/%s/counters/rdma_writes", argv[1],
+	snprintf(buf, sizeof(buf), "/sys/kernel/spindle/%s/%s/counters/posts", argv[1],
 		 argv[3]);
 	getsockname(s, (struct sockaddr *)&from, &len);
-	printf("end rank %u received %d writes %d\n", from.ss_rank, received, number_in(buf));
+	printf("end rank %u received %d posts %d\n", from.ss_rank, received, number_in(buf));
 	return fclose(out) ? 1 : 0;
 }

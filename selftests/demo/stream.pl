@@ -60,5 +60,5 @@ while (1) {
 }
 close($out) or die "$target: $!\n";
 waitpid($child, 0);
-print 'end rank ', unpack('x4 L', getsockname($s)), " received $received writes ",
-	number_in("/sys/kernel/spindle/$address/$group/counters/rdma_writes"), "\n";
+print 'end rank ', unpack('x4 L', getsockname($s)), " received $received posts ",
+	number_in("/sys/kernel/spindle/$address/$group/counters/posts"), "\n";

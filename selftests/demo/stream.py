@@ -76,8 +76,8 @@ def main():
             if received % 1000 == 0:
                 print('at', received, flush=True)
             received += 1
-    writes = number_in(f'/sys/kernel/spindle/{address}/{group}/counters/rdma_writes')
-    print('end rank', rank_in(s.getsockname()), 'received', received, 'writes', writes)
+    posts = number_in(f'/sys/kernel/spindle/{address}/{group}/counters/posts')
+    print('end rank', rank_in(s.getsockname()), 'received', received, 'posts', posts)
 
 
 if __name__ == '__main__':
