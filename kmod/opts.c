@@ -10,7 +10,9 @@
 #include "limits.h"
 
 #define SP_JOIN_SECONDS		10
-#define SP_DEFAULT_WINDOW	(256U << 10)
+#define SP_DEFAULT_RINGS	(4U << 20)	/* windows of all senders */
+#define SP_DEFAULT_LEAST	(256U << 10)	/* a window */
+#define SP_DEFAULT_MOST		(1U << 20)	/* likewise */
 #define SP_DEFAULT_MSG		(16U << 10)
 #define SP_DEFAULT_DEPTH	1024U
 
@@ -151,6 +153,15 @@ static void sp_sock_join_ended(struct sp_local *local, int result)
 	sp_sock_joined(ss, result);
 }
 
+/* A window for who has not asked for one: the more senders, the smaller. */
+static u32 sp_default_window(const struct sp_config *cfg)
+{
+	u32 senders = clamp(cfg->senders ?: cfg->members, 1U, SPINDLE_MAX_MEMBERS);
+
+	return clamp(rounddown_pow_of_two(SP_DEFAULT_RINGS / senders),
+		     SP_DEFAULT_LEAST, SP_DEFAULT_MOST);
+}
+
 static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 {
 	struct spindle_group_create opt;
@@ -170,7 +181,7 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 		return -ERANGE;
 	cfg.members = opt.members;
 	cfg.senders = opt.senders;
-	cfg.window = opt.window ?: SP_DEFAULT_WINDOW;
+	cfg.window = opt.window ?: sp_default_window(&cfg);
 	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
 	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
 	if (opt.flags & SPINDLE_F_NO_MAJORITY)

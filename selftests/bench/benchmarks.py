@@ -657,7 +657,7 @@ def latency_tcp(lab, res):
         'in the row that says so; there it waits for nothing at all. What TCP\'s sequencer '
         'delivers is not stable: nobody has acknowledged it, and it may be lost with the '
         'sequencer, when only some, or none of the others, have it. Spindle delivers a message '
-        'once every node has it. Windows are 256 KiB a sender on both sides, Spindle\'s default. '
+        'once every node has it. Windows are 1 MiB a sender on both sides, Spindle\'s default for so few. '
         'Naps: how often a node\'s engine went to sleep for each message.')
 
 

@@ -34,7 +34,7 @@
 #include "bench.h"
 
 #define MAX_NODES	16
-#define RING		(256U << 10)	/* of a sender, as Spindle's are */
+#define RING		(1U << 20)	/* of a sender, as Spindle's are */
 #define UNIT		16U		/* headers and numbers lie in one piece */
 #define MAX_RUNS	1024U
 #define MAX_PIECES	64

@@ -631,7 +631,7 @@ def test_no_memory_on_one_guest(trio, poor):
     A third node may find the poor one's node gone, with its program, or its group there over,
     before it is told.
     """
-    with group_limit(trio, poor, 524288):
+    with group_limit(trio, poor, 2 << 20):
         job = Job(trio, messages=50, max=300)
         for i in range(3):
             job.failed(i, 'ENOMEM', *(BEFORE_TOLD if i not in (0, poor) else []))
@@ -640,7 +640,7 @@ def test_no_memory_on_one_guest(trio, poor):
 
 def test_no_memory_for_the_last_to_join(trio):
     """Its call fails, and the others, whose view is complete with it, hear of it."""
-    with group_limit(trio, 2, 524288):
+    with group_limit(trio, 2, 2 << 20):
         job = Job(trio, nodes=(0, 1), members=3, senders=3, messages=50, max=300)
         where = f'/sys/kernel/spindle/{trio.env(1)["SPINDLE_ADDR"]}/{job.name}'
         trio.run(1, ['sh', '-c', f'until [ -e {where} ]; do sleep 0.1; done'], check=True)

@@ -1259,7 +1259,7 @@ TEST(info_of_the_current_view)
 		CHECK_EQ(info.senders, gone == 0 ? 2 : 3 - gone);
 		CHECK_EQ(info.state, SPINDLE_STATE_ACTIVE);
 		CHECK_EQ(info.error, 0);
-		CHECK_EQ(info.window, 262144);
+		CHECK_EQ(info.window, 1048576);
 		expect_group_view(g.fd[3], addrs + gone + 1, 3 - gone);
 	}
 	st_say(g.fd[3], "alone");

@@ -217,7 +217,7 @@ TEST(two_nodes_of_which_one_fits)
 
 TEST(limit_of_a_group_at_create)
 {
-	struct spindle_group_create c = { .members = 4, .senders = 4 };
+	struct spindle_group_create c = { .members = 4, .senders = 4, .window = 256 << 10 };
 	int fd = st_bound(0);
 
 	begin();

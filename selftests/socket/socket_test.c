@@ -786,7 +786,7 @@ TEST(create_ranges)
 	TRY_CREATE(window, SPINDLE_MAX_WINDOW * 2, ERANGE);
 	TRY_CREATE(window, ~0U, ERANGE);
 	TRY_CREATE(max_msg, 1, 0);
-	TRY_CREATE(max_msg, (256 << 10) + 1, ERANGE);
+	TRY_CREATE(max_msg, (1 << 20) + 1, ERANGE);
 	TRY_CREATE(max_msg, ~0U, ERANGE);
 	TRY_CREATE(depth, 1, ERANGE);
 	TRY_CREATE(depth, SPINDLE_MIN_DEPTH / 2, ERANGE);
@@ -823,11 +823,34 @@ TEST(create_defaults)
 	CHECK_EQ(info.error, 0);
 	CHECK_EQ(info.rank, ~0U);
 	CHECK_EQ(info.members, 2);
-	CHECK_EQ(info.window, 256 << 10);
+	CHECK_EQ(info.window, 1 << 20);
 	CHECK_EQ(info.max_msg, 16 << 10);
 	CHECK_EQ(info.depth, 1024);
 	CHECK_EQ(info.sent, 0);
 	CHECK_EQ(info.received, 0);
+}
+
+/* Where many send, less for each. */
+TEST(create_default_window)
+{
+	static const struct {
+		unsigned int members, senders, window;
+	} cases[] = {
+		{ 1, 0, 1 << 20 }, { 4, 0, 1 << 20 }, { 5, 0, 512 << 10 }, { 8, 8, 512 << 10 },
+		{ 9, 0, 256 << 10 }, { 64, 0, 256 << 10 }, { 64, 2, 1 << 20 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct spindle_group_create c = { .members = cases[i].members,
+						  .senders = cases[i].senders };
+		int fd = st_bound(0);
+
+		st_name(c.name);
+		CHECK_OK(st_create(fd, &c));
+		CHECK_EQ(st_info(fd).window, cases[i].window);
+		close(fd);
+	}
 }
 
 TEST(create_small_window_default_message)

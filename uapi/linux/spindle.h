@@ -107,7 +107,8 @@ struct sockaddr_spindle {
  * @senders: how many of them send: the lowest ranks that did not come as
  *	receivers; 0: all that did not
  * @window: bytes of ring a sender has, a power of two from
- *	SPINDLE_MIN_WINDOW to SPINDLE_MAX_WINDOW; 0: 256 KiB
+ *	SPINDLE_MIN_WINDOW to SPINDLE_MAX_WINDOW; 0: 1 MiB, or
+ *	less where many send: 4 MiB in all, but 256 KiB at least
  * @max_msg: largest message in bytes, at most @window; 0: 16 KiB or @window,
  *	whichever is less
  * @depth: places for messages of a sender in flight, a power of two from
