@@ -226,9 +226,9 @@ static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
 	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_TX))
 		return -EBUSY;
 	lane = ss->local.lane;
-	spin_lock(&lane->lock);
+	spin_lock_bh(&lane->lock);
 	ret = sp_tx_space(&lane->tx, len, off);
-	spin_unlock(&lane->lock);
+	spin_unlock_bh(&lane->lock);
 	return ret;
 }
 
@@ -459,14 +459,14 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		ret = -EFAULT;
 		goto unlock;
 	}
-	spin_lock(&lane->lock);
+	spin_lock_bh(&lane->lock);
 	/* shutdown() may have come first. */
 	if (lane->tx.fin)
 		ret = -EPIPE;
 	else
 		sp_tx_commit(&lane->tx, len, 0);
 	WRITE_ONCE(lane->starved, 0);
-	spin_unlock(&lane->lock);
+	spin_unlock_bh(&lane->lock);
 	if (ret)
 		goto unlock;
 	WRITE_ONCE(ss->sent, ss->sent + 1);
@@ -720,11 +720,11 @@ static void sp_shutdown_send(struct sp_sock *ss, struct sp_group *g)
 	ss->local.fin = true;
 	lane = ss->local.lane;
 	if (lane && g->view.state == SP_VIEW_ACTIVE) {
-		spin_lock(&lane->lock);
+		spin_lock_bh(&lane->lock);
 		sp_rings_collect(g, lane);
 		if (!lane->tx.fin)
 			sp_tx_commit(&lane->tx, 0, SP_DESC_FIN);
-		spin_unlock(&lane->lock);
+		spin_unlock_bh(&lane->lock);
 		sp_group_moved(g);
 	}
 	mutex_unlock(&sp_ctl);
@@ -783,9 +783,9 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 		lane = sp_group_state(g) == SP_VIEW_FORMING ? NULL :
 			ss->local.lane;
 		if (lane) {
-			spin_lock(&lane->lock);
+			spin_lock_bh(&lane->lock);
 			bytes = sp_tx_unfreed(&lane->tx);
-			spin_unlock(&lane->lock);
+			spin_unlock_bh(&lane->lock);
 		}
 		break;
 	case SIOCSPINDLEKICK:

@@ -5,7 +5,7 @@
  * is full (Spindle paper, section 3.5). Events that its program wants go there,
  * too.
  *
- * The engine fills the queue after it has published, the reader after it has
+ * A work fills the queue when a pass has published, the reader after it has
  * taken something out: that is all there is to do in a group that has ended.
  */
 #include <linux/slab.h>
@@ -13,9 +13,7 @@
 #include "af_spindle.h"
 #include "compat/compat.h"
 
-/* The engine waits for nobody's memory: its lock is everybody's. */
-#define SP_DETACH_NOW	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
-/* Nor does anybody wait long who fills up a queue beside other things. */
+/* Nobody waits long who fills up a queue beside other things. */
 #define SP_DETACH_QUICK	(GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN)
 /* A reader with nothing else to read tries harder. */
 #define SP_DETACH_HARD	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
@@ -45,10 +43,7 @@ static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
 
 	if (!sp_detach_fits(local, log))
 		return false;
-	if (gfpflags_allow_blocking(gfp))
-		m = kvmalloc(struct_size(m, data, log->len), gfp);
-	else
-		m = kmalloc(struct_size(m, data, log->len), gfp);
+	m = kvmalloc(struct_size(m, data, log->len), gfp);
 	if (!m) {
 		atomic64_inc(&g->counters.detach_nomem);
 		return false;
@@ -116,7 +111,7 @@ static void sp_detach_work(struct work_struct *work)
 	moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
 	mutex_unlock(&q->lock);
 	if (moved)
-		sp_group_moved(g);
+		sp_group_consumed(g);
 }
 
 /**
@@ -192,16 +187,15 @@ int sp_detach_set(struct sock *sk, bool on)
 	}
 	mutex_unlock(&ss->rx_lock);
 	if (moved)
-		sp_group_moved(g);
+		sp_group_consumed(g);
 	return ret;
 }
 
 /**
- * sp_detach_all() - fill the queues of all detached members of this node
+ * sp_detach_all() - have the queues of all detached members of this node filled
  * @g: the group; something was published
  *
- * What cannot be done at once, for want of memory or because the reader is at
- * it, is left to a work: groups of others wait for the engine's lock.
+ * Memory is waited for, and readers are: neither is for a pass.
  *
  * Context: the engine's lock is held.
  */
@@ -209,25 +203,9 @@ void sp_detach_all(struct sp_group *g)
 {
 	struct sp_local *local;
 
-	list_for_each_entry(local, &g->locals, on_group) {
-		struct sp_queue *q = &local->queue;
-		const struct sp_log *log;
-		struct sp_rx_at at;
-
-		if (!READ_ONCE(q->on) || READ_ONCE(local->deaf))
-			continue;
-		if (!mutex_trylock(&q->lock)) {
-			queue_work(system_unbound_wq, &q->fill);
-			continue;
-		}
-		sp_detach_fill(g, local, SP_DETACH_NOW);
-		at.cursor = local->cursor;
-		at.view = local->view;
-		log = sp_rx_log(g, local, &at);
-		if (log && sp_detach_fits(local, log))
-			queue_work(system_unbound_wq, &q->fill);
-		mutex_unlock(&q->lock);
-	}
+	list_for_each_entry(local, &g->locals, on_group)
+		if (READ_ONCE(local->queue.on) && !READ_ONCE(local->deaf))
+			queue_work(system_unbound_wq, &local->queue.fill);
 }
 
 /**
@@ -257,7 +235,7 @@ struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local)
 			    -ENOMEM : -EAGAIN);
 	mutex_unlock(&q->lock);
 	if (moved)
-		sp_group_moved(g);
+		sp_group_consumed(g);
 	return m;
 }
 
@@ -280,7 +258,7 @@ void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken)
 		moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
 	mutex_unlock(&q->lock);
 	if (moved)
-		sp_group_moved(g);
+		sp_group_consumed(g);
 }
 
 /**

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The predicate thread of a device: rounds over its active groups while there
- * is anything to poll, asleep otherwise (Spindle paper, section 2.4).
+ * The predicates of a device (Spindle paper, section 2.4). A thread makes rounds over
+ * its active groups while there is anything to poll, or much to do, and is asleep
+ * otherwise: then softirqs make the passes that events call for, and programs the first
+ * ones of what they send.
  *
- * It always yields: on few processors the device itself may be software that
- * wants the processor (soft-RoCE), and so do the programs.
+ * The thread yields after each round, and lets softirqs run after each pass: on few
+ * processors the device itself may be software that wants the processor (soft-RoCE),
+ * and so do the programs.
  */
 #include <linux/kthread.h>
 #include <linux/sched.h>
@@ -15,7 +18,9 @@
 #include "group.h"
 #include "observe/observe.h"
 
-#define SP_PASSES_INSTEAD	4	/* that a program makes instead of the thread */
+#define SP_PASSES_INSTEAD	4	/* over a group, that others make instead of the thread */
+#define SP_SOFT_PASSES	16	/* groups that are passed over in one softirq */
+#define SP_SOFT_LOOKS	256	/* and looked at */
 #define SP_REST_MS	20	/* what an engine waits for more before it sleeps, at least */
 
 /**
@@ -151,23 +156,34 @@ static void sp_engine_events(struct sp_group *g)
 }
 
 /*
- * A group rests until an event comes, or until its time is over. One timer does for
- * all groups: it is not set again while it runs, so some rest twice as long.
+ * A group rests until an event comes, or until its time is over, which begins anew
+ * with news. One timer does for all groups: it is not set again while it runs, so some
+ * rest twice as long.
  */
-static void sp_engine_rest(struct sp_engine *engine, struct sp_group *g)
+static void sp_engine_await(struct sp_engine *engine, const struct sp_group *g)
+{
+	if (g->rests && !timer_pending(&engine->rest))
+		mod_timer(&engine->rest, g->rest_end);
+}
+
+static void sp_engine_rest(struct sp_engine *engine, struct sp_group *g, bool news)
 {
 	bool rests = sp_core_rests(&g->core);
 
-	if (rests && !g->rests)
+	if (rests && (news || !g->rests))
 		g->rest_end = jiffies + msecs_to_jiffies(SP_REST_MS);
 	g->rests = rests;
-	if (rests && !timer_pending(&engine->rest))
-		mod_timer(&engine->rest, g->rest_end);
+	sp_engine_await(engine, g);
+}
+
+static bool sp_engine_rested(const struct sp_group *g)
+{
+	return g->rests && time_after_eq(jiffies, g->rest_end);
 }
 
 static void sp_engine_rest_over(struct timer_list *timer)
 {
-	sp_engine_stir(container_of(timer, struct sp_engine, rest));
+	sp_engine_raise(container_of(timer, struct sp_engine, rest));
 }
 
 /* One pass over a group. */
@@ -177,7 +193,7 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 	bool blocks;
 	int did;
 
-	if (g->rests && time_after_eq(jiffies, g->rest_end))
+	if (sp_engine_rested(g))
 		g->core.rested = true;
 	/* What is done from here on kicks again. */
 	if (atomic_xchg(&g->kick, 0))
@@ -198,7 +214,8 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 		WRITE_ONCE(g->counters.delivered_bytes, g->core.order.bytes);
 	}
 	WRITE_ONCE(g->counters.nulls, g->core.nulls_sent);
-	sp_engine_rest(engine, g);
+	sp_engine_rest(engine, g, did);
+	g->flows = sp_order_flows(&g->core.order);
 	blocks = sp_core_may_block(&g->core);
 	sp_rings_tell(g, blocks);
 	if (did & (SP_DID_DELIVER | SP_DID_FREE))
@@ -219,10 +236,10 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 		queue_work(sp_wq, &g->event);
 	if (g->core.unposted) {
 		WRITE_ONCE(engine->watches, true);
-		/* As below. The thread waits for room: that is no reason to kick. */
+		/* As below. It waits for room: that is no reason to kick. */
 		smp_mb();
 		if (sp_engine_missed_landing(g))
-			sp_engine_stir(engine);
+			sp_engine_raise(engine);
 	}
 	/* What is done while it is wedged waits for the next view. */
 	if (blocks && !g->core.wedged) {
@@ -242,23 +259,23 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 	sp_slow_arm(g);
 }
 
-enum sp_round {
-	SP_ROUND_BLOCK,		/* nothing to poll: wait for a kick */
-	SP_ROUND_STALLED,	/* something waits for room in a send queue */
-	SP_ROUND_POLL,
-};
-
-/* Whoever was kicked is awake. */
+/*
+ * Whoever was kicked is awake, and comes first. A pass may have taken the kick before
+ * the group was on this list, and not have seen what it was for.
+ */
 static void sp_engine_gather(struct sp_engine *engine)
 {
 	struct sp_group *g, *next;
+	LIST_HEAD(first);
 
 	spin_lock_bh(&engine->kick_lock);
 	list_for_each_entry_safe(g, next, &engine->kicked, on_kicked) {
 		list_del_init(&g->on_kicked);
-		list_move_tail(&g->on_engine, &engine->awake);
+		list_move_tail(&g->on_engine, &first);
+		atomic_set(&g->kick, 1);
 	}
 	spin_unlock_bh(&engine->kick_lock);
+	list_splice(&first, &engine->awake);
 }
 
 /* Run no more passes over a group. */
@@ -278,29 +295,139 @@ static bool sp_engine_goes_on(const struct sp_group *g)
 	return atomic_read(&g->kick) || !sp_core_may_block(&g->core);
 }
 
-static enum sp_round sp_engine_round(struct sp_engine *engine)
+/* Does it only wait for room in a send queue? Completions go on with it, or the timer. */
+static bool sp_engine_stalled(const struct sp_core *c)
 {
-	enum sp_round round = SP_ROUND_BLOCK;
-	struct sp_group *g, *next;
+	return c->unposted && c->idle > c->spin;
+}
 
-	mutex_lock(&engine->lock);
+/* A group's turn in a round. Return: it needs another. */
+static bool sp_engine_turn(struct sp_engine *engine, struct sp_group *g)
+{
+	const struct sp_core *c = &g->core;
+
+	sp_engine_pass(engine, g);
+	if (c->wedged) {
+		list_del_init(&g->on_engine);
+	} else if (sp_engine_goes_on(g)) {
+		if (!sp_engine_stalled(c))
+			return true;
+		timer_reduce(&engine->rest, jiffies + 1);
+	} else if (c->doze.state == SP_ASLEEP) {
+		list_del_init(&g->on_engine);
+	}
+	return false;
+}
+
+/* A round of the thread: a turn for each group that is awake. */
+static bool sp_engine_round(struct sp_engine *engine)
+{
+	struct sp_group *g;
+	bool again = false;
+	LIST_HEAD(todo);
+
+	spin_lock_bh(&engine->lock);
+	/* Nobody else passes over groups meanwhile. */
+	engine->in_round = true;
 	WRITE_ONCE(engine->watches, false);
 	sp_engine_gather(engine);
-	list_for_each_entry_safe(g, next, &engine->awake, on_engine) {
-		const struct sp_core *c = &g->core;
-
-		sp_engine_pass(engine, g);
-		if (c->wedged)
-			list_del_init(&g->on_engine);
-		else if (sp_engine_goes_on(g))
-			round = max(round, c->unposted && c->idle > c->spin ?
-				    SP_ROUND_STALLED : SP_ROUND_POLL);
-		else if (c->doze.state == SP_ASLEEP)
-			list_del_init(&g->on_engine);
+	list_splice_init(&engine->awake, &todo);
+	while ((g = list_first_entry_or_null(&todo, struct sp_group, on_engine))) {
+		list_move_tail(&g->on_engine, &engine->awake);
+		again |= sp_engine_turn(engine, g);
+		WRITE_ONCE(g->counters.thread_passes,
+			   g->counters.thread_passes + 1);
+		/* Who waits for the thread's processor need not wait for the round. */
+		if (need_resched())
+			break;
+		/* Softirqs, and who waits for the lock, come in between. */
+		spin_unlock_bh(&engine->lock);
+		spin_lock_bh(&engine->lock);
 	}
-	engine->blocks = round == SP_ROUND_BLOCK;
-	mutex_unlock(&engine->lock);
-	return round;
+	again |= !list_empty(&todo);
+	list_splice(&todo, &engine->awake);
+	engine->in_round = false;
+	spin_unlock_bh(&engine->lock);
+	return again;
+}
+
+/*
+ * Passes over a group in the thread's place. Where nothing is polled that is all,
+ * more often than not: the thread need not be woken to find that nothing is left to
+ * do. Return: there is more to do at once.
+ */
+static bool sp_engine_instead(struct sp_engine *engine, struct sp_group *g)
+{
+	u32 passes = g->core.polled ? 1 : SP_PASSES_INSTEAD;
+	bool again;
+
+	lockdep_assert_held(&engine->lock);
+	list_move_tail(&g->on_engine, &engine->awake);
+	do {
+		again = sp_engine_turn(engine, g);
+	} while (again && --passes);
+	return again;
+}
+
+/*
+ * Does anything call for a pass over a group? If not, it is as after its last one:
+ * what it waits for is an event, or the end of its rest.
+ */
+static bool sp_engine_due(struct sp_engine *engine, struct sp_group *g)
+{
+	if (atomic_read(&g->kick) || g->core.unposted || sp_engine_rested(g))
+		return true;
+	sp_engine_await(engine, g);
+	if (!sp_core_watches(&g->core))
+		return false;
+	WRITE_ONCE(engine->watches, true);
+	/* As in sp_engine_pass(). */
+	smp_mb();
+	return sp_engine_missed_landing(g);
+}
+
+/* As sp_engine_round(), where it is due, and the thread would do it no better. */
+static bool sp_engine_soft_round(struct sp_engine *engine)
+{
+	u32 passes = SP_SOFT_PASSES, looks = SP_SOFT_LOOKS;
+	struct sp_group *g;
+	bool again = false;
+	LIST_HEAD(todo);
+
+	WRITE_ONCE(engine->watches, false);
+	sp_engine_gather(engine);
+	list_splice_init(&engine->awake, &todo);
+	while (passes && looks-- &&
+	       (g = list_first_entry_or_null(&todo, struct sp_group, on_engine))) {
+		list_move_tail(&g->on_engine, &engine->awake);
+		if (!sp_engine_due(engine, g))
+			continue;
+		if (!g->flows)
+			passes--;
+		again |= g->flows || sp_engine_instead(engine, g);
+	}
+	again |= !list_empty(&todo);
+	list_splice(&todo, &engine->awake);
+	return again;
+}
+
+/*
+ * Passes in softirq, at the heels of the completions that call for them: a message
+ * need not wait until the thread has got a processor.
+ */
+static void sp_engine_soft(struct tasklet_struct *soft)
+{
+	struct sp_engine *engine = from_tasklet(engine, soft, soft);
+	bool again = true;
+
+	/* Nobody is waited for in here. */
+	if (spin_trylock(&engine->lock)) {
+		if (!engine->in_round)
+			again = sp_engine_soft_round(engine);
+		spin_unlock(&engine->lock);
+	}
+	if (again)
+		sp_engine_stir(engine);
 }
 
 static int sp_engine_thread(void *data)
@@ -317,21 +444,12 @@ static int sp_engine_thread(void *data)
 		atomic_set(&engine->stirred, 0);
 		/* Before the look: see struct sp_engine. */
 		smp_mb();
-		switch (sp_engine_round(engine)) {
-		case SP_ROUND_POLL:
+		if (sp_engine_round(engine))
 			cond_resched();
-			break;
-		case SP_ROUND_STALLED:
-			wait_event_idle_timeout(engine->wait,
-						atomic_read(&engine->stirred) ||
-						kthread_should_stop(), 1);
-			break;
-		case SP_ROUND_BLOCK:
+		else
 			wait_event_idle(engine->wait,
 					atomic_read(&engine->stirred) ||
 					kthread_should_stop());
-			break;
-		}
 	}
 	return 0;
 }
@@ -352,13 +470,13 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	engine = kzalloc(sizeof(*engine), GFP_KERNEL);
 	if (!engine)
 		return ERR_PTR(-ENOMEM);
-	kref_init(&engine->ref);
-	mutex_init(&engine->lock);
+	spin_lock_init(&engine->lock);
 	INIT_LIST_HEAD(&engine->awake);
 	spin_lock_init(&engine->kick_lock);
 	INIT_LIST_HEAD(&engine->kicked);
 	init_waitqueue_head(&engine->wait);
 	timer_setup(&engine->rest, sp_engine_rest_over, 0);
+	tasklet_setup(&engine->soft, sp_engine_soft);
 	task = kthread_run(sp_engine_thread, engine, "spindle/%s",
 			   dev_name(&sdev->ib->dev));
 	if (IS_ERR(task)) {
@@ -369,11 +487,6 @@ struct sp_engine *sp_engine_start(struct sp_device *sdev)
 	return engine;
 }
 
-static void sp_engine_free(struct kref *ref)
-{
-	kfree(container_of(ref, struct sp_engine, ref));
-}
-
 /**
  * sp_engine_stop() - end the predicate thread
  * @engine: the engine; no group is left on it and nobody finds it any more
@@ -382,9 +495,11 @@ static void sp_engine_free(struct kref *ref)
  */
 void sp_engine_stop(struct sp_engine *engine)
 {
+	WARN_ON(!list_empty(&engine->awake));
 	kthread_stop(engine->task);
 	del_timer_sync(&engine->rest);
-	kref_put(&engine->ref, sp_engine_free);
+	tasklet_kill(&engine->soft);
+	kfree(engine);
 }
 
 /**
@@ -401,6 +516,34 @@ void sp_engine_add(struct sp_engine *engine, struct sp_group *g)
 }
 
 /**
+ * sp_engine_lock() - keep passes off
+ * @engine: the engine, NULL when it has ended
+ *
+ * Context: any but hard interrupt.
+ */
+void sp_engine_lock(struct sp_engine *engine)
+	__acquires(&engine->lock)
+{
+	if (engine)
+		spin_lock_bh(&engine->lock);
+	else
+		__acquire(&engine->lock);
+}
+
+/**
+ * sp_engine_unlock() - undo sp_engine_lock()
+ * @engine: the same
+ */
+void sp_engine_unlock(struct sp_engine *engine)
+	__releases(&engine->lock)
+{
+	if (engine)
+		spin_unlock_bh(&engine->lock);
+	else
+		__release(&engine->lock);
+}
+
+/**
  * sp_engine_del() - run no more passes over a group
  * @engine: the engine, NULL when it has ended
  * @g: the group; may be off the engine already
@@ -409,30 +552,24 @@ void sp_engine_del(struct sp_engine *engine, struct sp_group *g)
 {
 	if (!engine)
 		return;
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	sp_engine_drop(engine, g);
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 }
 
-/*
- * A program passes over a group in the thread's place. Where nothing is polled that
- * is all, more often than not: the thread need not be woken to find that nothing is
- * left to do.
- */
-static void sp_engine_instead(struct sp_engine *engine, struct sp_group *g)
+/* As a program may do it: with the thread when that cannot be avoided. */
+static void sp_engine_try(struct sp_engine *engine, struct sp_group *g)
 {
-	u32 passes = g->core.polled ? 1 : SP_PASSES_INSTEAD;
+	bool again = true;
 
-	do {
-		sp_engine_pass(engine, g);
-	} while (--passes && !g->core.wedged && sp_engine_goes_on(g));
-	if (!g->core.wedged && sp_engine_goes_on(g))
-		sp_engine_kick(engine, g);
-	else if (g->core.wedged || g->core.doze.state == SP_ASLEEP)
-		list_del_init(&g->on_engine);
-	else
-		/* Whatever comes now stirs the thread, which passes over it then. */
-		list_move_tail(&g->on_engine, &engine->awake);
+	if (spin_trylock_bh(&engine->lock)) {
+		if (READ_ONCE(g->engaged) && !engine->in_round &&
+		    sp_order_quiet(&g->core.order))
+			again = sp_engine_instead(engine, g);
+		spin_unlock_bh(&engine->lock);
+	}
+	if (again)
+		sp_engine_kick(engine, g, false);
 }
 
 /**
@@ -440,9 +577,8 @@ static void sp_engine_instead(struct sp_engine *engine, struct sp_group *g)
  * @g: the group, which a program has given something to send
  *
  * What was sent to a group that slept, or rested, is on its way before the thread
- * has got a processor. Only while the thread waits: a program that loses its
- * processor in here would hold up everybody's groups. Nor while messages are under
- * way: there are likely to be more, and they go together. Context: process, may sleep.
+ * has got a processor. Not while messages are under way: there are likely to be
+ * more, and they go together. Context: process.
  */
 void sp_engine_run(struct sp_group *g)
 {
@@ -452,38 +588,46 @@ void sp_engine_run(struct sp_group *g)
 	/* As sp_progress_made() does. */
 	rcu_read_lock();
 	engine = READ_ONCE(g->node->sdev->engine);
-	if (engine && !kref_get_unless_zero(&engine->ref))
-		engine = NULL;
+	if (engine)
+		sp_engine_try(engine, g);
 	rcu_read_unlock();
-	if (!engine)
-		return;
-	if (mutex_trylock(&engine->lock)) {
-		if (READ_ONCE(g->engaged) && engine->blocks &&
-		    sp_order_quiet(&g->core.order))
-			sp_engine_instead(engine, g);
-		else
-			sp_engine_kick(engine, g);
-		mutex_unlock(&engine->lock);
-	} else {
-		sp_engine_kick(engine, g);
-	}
-	kref_put(&engine->ref, sp_engine_free);
+}
+
+/* Have the next round look at a group, if the engine runs passes over it. */
+static void sp_engine_mark(struct sp_engine *engine, struct sp_group *g)
+{
+	spin_lock_bh(&engine->kick_lock);
+	if (g->engaged && list_empty(&g->on_kicked))
+		list_add_tail(&g->on_kicked, &engine->kicked);
+	spin_unlock_bh(&engine->kick_lock);
 }
 
 /**
  * sp_engine_kick() - wake a group, if the engine runs passes over it
  * @engine: the engine
  * @g: the group
+ * @soft: a completion calls for it; in softirq
  *
  * Context: any but hard interrupt.
  */
-void sp_engine_kick(struct sp_engine *engine, struct sp_group *g)
+void sp_engine_kick(struct sp_engine *engine, struct sp_group *g, bool soft)
 {
-	spin_lock_bh(&engine->kick_lock);
-	if (g->engaged && list_empty(&g->on_kicked))
-		list_add_tail(&g->on_kicked, &engine->kicked);
-	spin_unlock_bh(&engine->kick_lock);
-	sp_engine_stir(engine);
+	sp_engine_mark(engine, g);
+	if (soft)
+		sp_engine_raise(engine);
+	else
+		sp_engine_stir(engine);
+}
+
+/**
+ * sp_engine_raise() - there is something to look at, as soon as softirqs may run
+ * @engine: the engine
+ *
+ * Context: any, softirqs are off.
+ */
+void sp_engine_raise(struct sp_engine *engine)
+{
+	tasklet_schedule(&engine->soft);
 }
 
 /**
@@ -511,7 +655,7 @@ void sp_engine_landed(struct sp_engine *engine)
 {
 	/* That barrier pairs with the one in sp_engine_pass(): one sees the other. */
 	if (READ_ONCE(engine->watches))
-		sp_engine_stir(engine);
+		sp_engine_raise(engine);
 }
 
 /**
@@ -550,11 +694,11 @@ bool sp_engine_busy(struct sp_engine *engine, struct sp_group *g)
  */
 void sp_engine_peer_gone(struct sp_engine *engine, struct sp_group *g, u32 node)
 {
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	if (READ_ONCE(g->engaged)) {
 		sp_engine_pass(engine, g);
 		g->core.peers[node].gone = true;
 	}
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	sp_group_kick(g);
 }

@@ -72,7 +72,7 @@ static void sp_event_free(struct kref *ref)
  * sp_event_put() - drop a reference
  * @ev: the event, or NULL
  *
- * Context: may sleep, with the last one.
+ * Context: any but hard interrupt.
  */
 void sp_event_put(struct sp_event *ev)
 {
@@ -108,12 +108,12 @@ int sp_event_publish(struct sp_group *g, struct sp_event *ev)
 			return ret;
 		kref_get(&ev->ref);
 	}
-	spin_lock(&g->events_lock);
+	spin_lock_bh(&g->events_lock);
 	if (told)
 		list_add_tail(&ev->on_group, &g->events);
 	was = g->current_view;
 	g->current_view = ev;
-	spin_unlock(&g->events_lock);
+	spin_unlock_bh(&g->events_lock);
 	sp_event_put(was);
 	return 0;
 }
@@ -133,7 +133,7 @@ struct sp_event *sp_event_find(struct sp_group *g, u32 type, u32 number)
 {
 	struct sp_event *ev, *found = NULL;
 
-	spin_lock(&g->events_lock);
+	spin_lock_bh(&g->events_lock);
 	list_for_each_entry(ev, &g->events, on_group) {
 		if (ev->type != type || (u32)ev->view.id != number)
 			continue;
@@ -141,7 +141,7 @@ struct sp_event *sp_event_find(struct sp_group *g, u32 type, u32 number)
 		found = ev;
 		break;
 	}
-	spin_unlock(&g->events_lock);
+	spin_unlock_bh(&g->events_lock);
 	return found;
 }
 
@@ -157,11 +157,11 @@ struct sp_event *sp_event_view(struct sp_group *g)
 {
 	struct sp_event *ev;
 
-	spin_lock(&g->events_lock);
+	spin_lock_bh(&g->events_lock);
 	ev = g->current_view;
 	if (ev)
 		kref_get(&ev->ref);
-	spin_unlock(&g->events_lock);
+	spin_unlock_bh(&g->events_lock);
 	return ev;
 }
 
@@ -170,14 +170,14 @@ struct sp_event *sp_event_view(struct sp_group *g)
  * @g: the group
  * @all: of all of them: there are no readers any more
  *
- * Context: may sleep; without @all the engine's lock is held.
+ * Context: without @all the engine's lock is held.
  */
 void sp_events_drop(struct sp_group *g, bool all)
 {
 	struct sp_event *ev, *next;
 	LIST_HEAD(done);
 
-	spin_lock(&g->events_lock);
+	spin_lock_bh(&g->events_lock);
 	list_for_each_entry_safe(ev, next, &g->events, on_group) {
 		/* They are in the order of the log. */
 		if (!all && ev->at >= g->core.order.released)
@@ -187,7 +187,7 @@ void sp_events_drop(struct sp_group *g, bool all)
 	ev = NULL;
 	if (all)
 		swap(ev, g->current_view);
-	spin_unlock(&g->events_lock);
+	spin_unlock_bh(&g->events_lock);
 	sp_event_put(ev);
 	list_for_each_entry_safe(ev, next, &done, on_group) {
 		list_del_init(&ev->on_group);

@@ -140,13 +140,7 @@ struct sp_group *sp_group_find_gid(struct sp_node *node, u64 gid)
 	return NULL;
 }
 
-/**
- * sp_group_kick() - the engine is to look at a group
- * @g: the group
- *
- * Context: any.
- */
-void sp_group_kick(struct sp_group *g)
+static void sp_group_tell(struct sp_group *g, bool soft)
 {
 	struct sp_engine *engine;
 
@@ -155,8 +149,30 @@ void sp_group_kick(struct sp_group *g)
 	rcu_read_lock();
 	engine = READ_ONCE(g->node->sdev->engine);
 	if (engine)
-		sp_engine_kick(engine, g);
+		sp_engine_kick(engine, g, soft);
 	rcu_read_unlock();
+}
+
+/**
+ * sp_group_kick() - the engine is to look at a group
+ * @g: the group
+ *
+ * Context: any.
+ */
+void sp_group_kick(struct sp_group *g)
+{
+	sp_group_tell(g, false);
+}
+
+/**
+ * sp_group_raise() - the engine is to look at a group for which something has come
+ * @g: the group
+ *
+ * Context: softirq.
+ */
+void sp_group_raise(struct sp_group *g)
+{
+	sp_group_tell(g, true);
 }
 
 /**
@@ -192,7 +208,7 @@ void sp_group_consumed(struct sp_group *g)
  * sp_group_sent() - a member has committed something
  * @g: the group, active
  *
- * Like sp_group_moved(), but others wait for it. Context: process, may sleep.
+ * Like sp_group_moved(), but others wait for it. Context: process.
  */
 void sp_group_sent(struct sp_group *g)
 {
@@ -208,7 +224,7 @@ void sp_group_sent(struct sp_group *g)
  * @readers: there is something to read
  * @writers: there is room to write
  *
- * Context: the engine's lock is held.
+ * Context: the engine's lock is held, often in softirq.
  */
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 {
@@ -255,11 +271,9 @@ void sp_group_attach(struct sp_group *g, struct sp_local *local)
 	local->rank = ~0U;
 	local->end = ~0ULL;
 	/* Not on the engine before the view is installed; debugfs looks already. */
-	if (engine)
-		mutex_lock(&engine->lock);
+	sp_engine_lock(engine);
 	list_add_tail(&local->on_group, &g->locals);
-	if (engine)
-		mutex_unlock(&engine->lock);
+	sp_engine_unlock(engine);
 }
 
 /*
@@ -409,9 +423,9 @@ static void sp_group_event(struct work_struct *work)
 	mutex_lock(&sp_ctl);
 	engine = g->node->sdev->engine;
 	if (engine && !g->ending) {
-		mutex_lock(&engine->lock);
+		spin_lock_bh(&engine->lock);
 		swap(faulty, g->faulty);
-		mutex_unlock(&engine->lock);
+		spin_unlock_bh(&engine->lock);
 	}
 	sp_views_faulty(g, faulty);
 	if (!g->ending && READ_ONCE(g->closing)) {
@@ -432,12 +446,12 @@ static void sp_group_leave_lane(struct sp_group *g, struct sp_local *local,
 	const struct sock *sk = local->sk;
 	struct sp_lane_tx *lane = local->lane;
 
-	spin_lock(&lane->lock);
+	spin_lock_bh(&lane->lock);
 	/* What was submitted until now it still sends. */
 	sp_rings_collect(g, lane);
 	lane->tx.fin = true;
 	local->leaving = true;
-	spin_unlock(&lane->lock);
+	spin_unlock_bh(&lane->lock);
 	lane->patience = sock_flag(sk, SOCK_LINGER) ? sk->sk_lingertime :
 			 SP_LINGER_S * HZ;
 	lane->until = jiffies + lane->patience;
@@ -497,16 +511,14 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 	if (g->view.state == SP_VIEW_ACTIVE)
 		sp_group_leave(g, local, SP_EXITED);
 	/* The engine walks the list, too; it runs while the group is active. */
-	if (engine)
-		mutex_lock(&engine->lock);
+	sp_engine_lock(engine);
 	list_del_init(&local->on_group);
 	if (local->lane) {
-		spin_lock(&local->lane->lock);
+		spin_lock_bh(&local->lane->lock);
 		local->lane->member = NULL;
-		spin_unlock(&local->lane->lock);
+		spin_unlock_bh(&local->lane->lock);
 	}
-	if (engine)
-		mutex_unlock(&engine->lock);
+	sp_engine_unlock(engine);
 
 	if (!g->view.id && g->view.state == SP_VIEW_FORMING)
 		sp_member_leave(g, local);

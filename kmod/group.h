@@ -158,8 +158,8 @@ struct sp_detached {
  * @reading: the one that a reader copies
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
- * @fill: fills it where that may take long. Queued by the engine while the
- *	member is on the group's list
+ * @fill: fills it. Queued by passes and when a view begins, while the member is on
+ *	the group's list
  */
 struct sp_queue {
 	struct mutex lock;
@@ -282,8 +282,8 @@ struct sp_joiner {
 };
 
 /*
- * One value a file in sysfs, @receives and @looks in debugfs; each is written by
- * one thread at a time.
+ * One value a file in sysfs, @receives and @looks in debugfs. What is not atomic is
+ * written under the engine's lock, or under sp_ctl.
  */
 struct sp_counters {
 	u64 delivered;
@@ -295,6 +295,7 @@ struct sp_counters {
 	u64 wakes_sent;
 	atomic64_t wakes_received;
 	u64 passes;
+	u64 thread_passes;
 	u64 naps;
 	atomic64_t copied_bytes;
 	atomic64_t detach_nomem;
@@ -313,6 +314,7 @@ struct sp_counters {
  * @on_engine: on the engine's list of those awake, under the engine's lock
  * @rests: it rests, so says its last pass; likewise
  * @rest_end: when it has done so for long enough, in jiffies; likewise
+ * @flows: messages follow one another, so said its last pass; likewise
  * @on_kicked: on its list of those kicked, under its kick_lock
  * @engaged: the engine runs passes over it; likewise, changed under the
  *	engine's lock, too, when it becomes false
@@ -386,6 +388,7 @@ struct sp_group {
 	struct list_head on_engine;
 	bool rests;
 	unsigned long rest_end;
+	bool flows;
 	struct list_head on_kicked;
 	bool engaged;
 	char name[SP_NAME_LEN];
@@ -512,6 +515,7 @@ void sp_group_fail(struct sp_group *g, int error);
 void sp_group_end(struct sp_group *g, int error);
 void sp_group_state_changed(struct sp_group *g);
 void sp_group_kick(struct sp_group *g);
+void sp_group_raise(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
 void sp_group_consumed(struct sp_group *g);
 void sp_group_sent(struct sp_group *g);

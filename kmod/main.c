@@ -29,7 +29,7 @@ MODULE_PARM_DESC(suspect_ms, "Milliseconds without an answer of a node before it
 
 unsigned int sp_spin = 40;
 module_param_named(spin, sp_spin, uint, 0644);
-MODULE_PARM_DESC(spin, "Passes without news before an engine waits for events, or goes to sleep where it polls, 1 to 1000000; for groups made afterwards");
+MODULE_PARM_DESC(spin, "Passes without news before an engine that polls goes to sleep, 1 to 1000000; for groups made afterwards");
 
 static void sp_tell_engine(struct sp_device *sdev, void (*tell)(struct sp_engine *))
 {
@@ -45,7 +45,7 @@ static void sp_tell_engine(struct sp_device *sdev, void (*tell)(struct sp_engine
 
 static void sp_progress_made(struct sp_device *sdev)
 {
-	sp_tell_engine(sdev, sp_engine_stir);
+	sp_tell_engine(sdev, sp_engine_raise);
 }
 
 static void sp_requests_landed(struct sp_device *sdev)

@@ -142,8 +142,8 @@ static int sp_memory_core(struct sp_group *g)
 		return -ENOMEM;
 	c->view = v->id;
 	c->polled = g->node->sdev->polled;
-	/* A processor that looks for news takes it from an adapter that is software. */
-	c->spin = !c->polled && g->node->sdev->software ? 0 : sp_spin;
+	/* Where whatever comes is an event, there is nothing to look for. */
+	c->spin = c->polled ? sp_spin : 0;
 	c->ops = &sp_engine_ops;
 
 	/* The slots of the first view are the ranks of its senders. */

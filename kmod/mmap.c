@@ -271,8 +271,7 @@ void sp_rings_tell(struct sp_group *g, bool blocks)
  * @local: its member
  *
  * Until the engine has looked the program need not say it again. It sets the
- * flag after it has taken the kick, or the kick comes after that. Context: may
- * sleep.
+ * flag after it has taken the kick, or the kick comes after that. Context: process.
  */
 void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 {
@@ -333,9 +332,9 @@ bool sp_rings_writable(const struct sp_local *local)
 	u64 freed = READ_ONCE(r->user->tx_want_freed);
 	bool ready;
 
-	spin_lock(&lane->lock);
+	spin_lock_bh(&lane->lock);
 	ready = r->error || (lane->tx.head >= head && lane->tx.freed >= freed);
-	spin_unlock(&lane->lock);
+	spin_unlock_bh(&lane->lock);
 	return ready;
 }
 
@@ -405,12 +404,12 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 	/* Until the next pass has said otherwise. */
 	s->flags = SPINDLE_NEED_WAKEUP;
 	if (lane) {
-		spin_lock(&lane->lock);
+		spin_lock_bh(&lane->lock);
 		s->tx_head = lane->tx.head;
 		s->tx_freed = lane->tx.freed;
 		s->tx_base = lane->tx.now.count;
 		s->tx_start = lane->tx.now.tail;
-		spin_unlock(&lane->lock);
+		spin_unlock_bh(&lane->lock);
 	}
 	/* Pairs with the acquires above: who sees it sees all of it. */
 	smp_store_release(&local->rings, r);
@@ -456,8 +455,7 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	mutex_lock(&ss->rx_lock);
 	mutex_lock(&sp_ctl);
 	engine = g->node->sdev->engine;
-	if (engine)
-		mutex_lock(&engine->lock);
+	sp_engine_lock(engine);
 	if (ss->local.rings ||
 	    ((flags & SPINDLE_MAP_RX) && ss->local.queue.on))
 		ret = -EBUSY;
@@ -466,8 +464,7 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	/* Who waits to send or receive by a call is told that it is over. */
 	if (!ret)
 		ss->sk.sk_state_change(&ss->sk);
-	if (engine)
-		mutex_unlock(&engine->lock);
+	sp_engine_unlock(engine);
 	mutex_unlock(&sp_ctl);
 	mutex_unlock(&ss->rx_lock);
 	mutex_unlock(&ss->tx_lock);

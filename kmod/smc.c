@@ -270,7 +270,7 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 		WRITE_ONCE(to[i].value, row->cells[2 * i]);
 		WRITE_ONCE(to[i].check, row->cells[2 * i + 1]);
 	}
-	sp_group_kick(gp->g);
+	sp_group_raise(gp->g);
 	sp_smc_count(gp->g);
 out:
 	rcu_read_unlock();
@@ -294,7 +294,7 @@ void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake)
 		/* The pass that takes the kick sees it: sp_engine_asked(). */
 		smp_mb__after_atomic();
 		atomic64_inc(&gp->g->counters.wakes_received);
-		sp_group_kick(gp->g);
+		sp_group_raise(gp->g);
 		sp_smc_count(gp->g);
 	}
 	rcu_read_unlock();

@@ -152,12 +152,12 @@ static void sp_views_drop(struct sp_group *g)
 	if (!fresh)
 		return;
 	g->dropped |= fresh;
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	for (i = 0; i < g->view.nnodes; i++)
 		if (fresh >> i & 1)
 			g->core.peers[i].gone = true;
 	g->core.hold = true;
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	for (i = 0; i < g->view.nnodes; i++)
 		if (fresh >> i & 1)
 			sp_peer_done(g->peer[i]);
@@ -404,14 +404,14 @@ static void sp_views_wedge(struct sp_group *g)
 	u64 faulty;
 
 	g->began = ktime_get();
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	if (sp_core_wedge(&g->core, counts) < 0)
 		g->faulty |= 1ULL << g->core.faulty;
 	sp_core_floor(&g->core, g->ballot.floor);
 	/* These ranks mean nothing in the next view. */
 	faulty = g->faulty;
 	g->faulty = 0;
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	sp_ballot_wedged(&g->ballot, counts);
 	g->dirty = true;
 	sp_views_faulty(g, faulty);
@@ -550,7 +550,7 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 	struct sp_order *o = &g->core.order;
 	int ret;
 
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	/* Passes may not have noted yet what was read meanwhile. */
 	sp_order_release(o, sp_engine_released(g));
 	sp_events_drop(g, false);
@@ -581,7 +581,7 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 	sp_slow_view(g, g->ballot.view);
 	sp_views_publish(g);
 unlock:
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	return ret;
 }
 
@@ -676,7 +676,7 @@ static void sp_views_out(struct sp_group *g, const struct sp_proposal *p)
 	struct sp_local *local;
 	int ret = 0;
 
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	if (p) {
 		sp_order_release(&g->core.order, sp_engine_released(g));
 		ret = sp_order_trim(&g->core.order, p->trim);
@@ -686,7 +686,7 @@ static void sp_views_out(struct sp_group *g, const struct sp_proposal *p)
 		list_for_each_entry(local, &g->locals, on_group)
 			sp_views_end_local(g, local);
 	}
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	if (ret) {
 		sp_views_fail(g, ret);
 		return;
@@ -947,9 +947,9 @@ static bool sp_views_release(struct sp_group *g)
 		    !sp_peer_flushed(gp))
 			return true;
 	}
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	g->core.hold = false;
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	sp_group_kick(g);
 	return false;
 }

@@ -719,3 +719,25 @@ bool sp_order_quiet(const struct sp_order *o)
 	}
 	return true;
 }
+
+/**
+ * sp_order_flows() - do messages follow one another
+ * @o: the order
+ *
+ * Then it saves work to look at many together, and costs them nothing, since those
+ * before are still under way.
+ *
+ * Return: true when more than one of a lane are not delivered yet.
+ */
+bool sp_order_flows(const struct sp_order *o)
+{
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+
+		if (lane->now.count > lane->taken + 1)
+			return true;
+	}
+	return false;
+}

@@ -240,5 +240,6 @@ int sp_order_event(struct sp_order *o, u32 what, u32 number);
 bool sp_order_release(struct sp_order *o, u64 upto);
 s64 sp_order_consumed(const struct sp_order *o);
 bool sp_order_quiet(const struct sp_order *o);
+bool sp_order_flows(const struct sp_order *o);
 
 #endif /* SPINDLE_CORE_ORDER_H */

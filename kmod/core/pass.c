@@ -679,7 +679,12 @@ static int sp_pass_doze(struct sp_core *c, int did, bool landed)
 	/* Room for a writer here, which will say so when it has used it, ends no rest. */
 	if (did & ~(c->polled || c->doze.state == SP_AWAKE ? 0 : SP_DID_FREE)) {
 		sp_core_kick(c);
-		return did;
+		/*
+		 * What comes now is an event, or found by the shell's last look, but
+		 * for what a stage has left that takes one at a time.
+		 */
+		if (c->polled || c->spin || ~c->on & SP_OPT_BATCH)
+			return did;
 	}
 	if (c->idle <= sp_pass_patience(c))
 		c->idle++;

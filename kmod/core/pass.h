@@ -28,6 +28,7 @@ struct sp_core;
 #define SP_OPT_NULL	(1U << 3)	/* nulls (3.3) */
 #define SP_OPT_UNLOCK	(1U << 4)	/* no lane's lock is held to post (3.4) */
 #define SP_OPT_ALL	((1U << 5) - 1)
+#define SP_OPT_BATCH	(SP_OPT_SEND | SP_OPT_RECEIVE | SP_OPT_DELIVER)
 
 /* The stages of which the batches are counted. */
 enum sp_stage {
@@ -218,7 +219,8 @@ struct sp_peer {
  * @polled: this node polls for its peers' rows (design: "two doorbells");
  *	otherwise the arrival of each row is an event, and no flag is needed to
  *	sleep. Each node chooses for itself and tells its peers
- * @spin: passes without news before the engine begins to doze
+ * @spin: passes without news before the engine begins to doze; 0 where rows are
+ *	events: one with news will do
  * @idle: passes without news so far
  * @passes: passes so far, reduced
  * @push: units of ring that a push takes at most: see SP_PUSH_PART

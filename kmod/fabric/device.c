@@ -83,7 +83,6 @@ static int sp_client_add(struct ib_device *ib)
 	INIT_LIST_HEAD(&sdev->nodes);
 	init_waitqueue_head(&sdev->idle);
 	sdev->polled = sp_device_polls(ib);
-	sdev->software = ib_uses_virt_dma(ib);
 	sdev->max_sge = ib->attrs.max_send_sge;
 	sdev->max_pages = ib->attrs.max_fast_reg_page_list_len;
 	mutex_lock(&sp_ctl);

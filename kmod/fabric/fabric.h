@@ -6,7 +6,7 @@
  *
  *   sp_ctl (mutex)      control plane: every list and state below. Never held
  *                       across rdma_cm calls that wait for handlers.
- *   engine->lock        one pass, engine.c
+ *   engine->lock (bh)   one pass, engine.c
  *   link->sq_lock (bh)  send queue of one link
  */
 #ifndef SPINDLE_FABRIC_H
@@ -81,10 +81,9 @@ struct sp_engine;
  * @all: on the list of all, under sp_ctl
  * @ref: nodes and the client hold it
  * @nodes: nodes on it, under sp_ctl
- * @engine: the predicate thread, NULL until the first node; under sp_ctl
+ * @engine: runs the predicates, NULL until the first node; under sp_ctl
  * @dead: it is being removed; under sp_ctl
  * @polled: rows are polled rather than sent (design: "two doorbells")
- * @software: the processors do its work
  * @objects: links that still hold verbs objects, slabs that are mapped, works
  *	that are about to map some
  * @max_sge: entries of a gather list
@@ -99,7 +98,6 @@ struct sp_device {
 	struct sp_engine *engine;
 	bool dead;
 	bool polled;
-	bool software;
 	atomic_t objects;
 	u32 max_sge;
 	u32 max_pages;

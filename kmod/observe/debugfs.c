@@ -107,7 +107,7 @@ static int sp_sst_show(struct seq_file *m, void *data)
 	if (sp_group_state(g) == SP_VIEW_FORMING ||
 	    !READ_ONCE(g->current_view) || !engine)
 		return 0;
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	seq_printf(m, "view %llu self %u%s%s\n", g->view.id, g->self,
 		   g->core.wedged ? " wedged" : "", g->core.hold ? " hold" : "");
 	for (i = 0; i < g->view.nnodes; i++)
@@ -116,7 +116,7 @@ static int sp_sst_show(struct seq_file *m, void *data)
 		sp_sst_lane(m, g, i);
 	for (i = 0; i < g->view.nnodes; i++)
 		sp_sst_report(m, g, i);
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(sp_sst);
@@ -261,7 +261,7 @@ static int sp_activity_show(struct seq_file *m, void *data)
 	const char *what = "quiet";
 	u64 receives;
 
-	mutex_lock(&engine->lock);
+	spin_lock_bh(&engine->lock);
 	/* Pairs with sp_smc_count(): whom that has kicked is busy. */
 	receives = atomic64_read_acquire(&n->receives);
 	if (sp_engine_busy(engine, g))
@@ -270,7 +270,7 @@ static int sp_activity_show(struct seq_file *m, void *data)
 		what = "watching";
 	seq_printf(m, "%s passes %llu sends %llu receives %llu looks %llu\n",
 		   what, n->passes, n->sends, receives, n->looks);
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&engine->lock);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(sp_activity);

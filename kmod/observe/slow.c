@@ -77,7 +77,7 @@ struct sp_party {
 struct sp_slow {
 	struct sp_group *g;
 	struct delayed_work look;
-	struct mutex lock;
+	spinlock_t lock;
 	bool stopped;
 	u32 nmembers;
 	u32 nnodes;
@@ -420,7 +420,7 @@ static bool sp_slow_changed(struct sp_slow *slow, const struct sp_view *v, u32 *
 {
 	bool found = false;
 
-	mutex_lock(&slow->lock);
+	spin_lock_bh(&slow->lock);
 	/* A view that has begun meanwhile has parties of its own. */
 	for (; !found && slow->nmembers == v->nmembers &&
 	     slow->nnodes == v->nnodes && *i < v->nmembers + v->nnodes; ++*i) {
@@ -430,7 +430,7 @@ static bool sp_slow_changed(struct sp_slow *slow, const struct sp_view *v, u32 *
 		*p = slow->parties[*i];
 		found = true;
 	}
-	mutex_unlock(&slow->lock);
+	spin_unlock_bh(&slow->lock);
 	return found;
 }
 
@@ -461,15 +461,15 @@ static void sp_slow_look(struct work_struct *work)
 	/* It ends after sp_slow_stop(). */
 	struct sp_engine *engine = READ_ONCE(slow->g->node->sdev->engine);
 
-	mutex_lock(&engine->lock);
-	mutex_lock(&slow->lock);
+	spin_lock_bh(&engine->lock);
+	spin_lock_bh(&slow->lock);
 	WRITE_ONCE(slow->g->counters.looks, slow->g->counters.looks + 1);
 	if (slow->stopped || slow->g->closing || !sp_slow_ms())
 		sp_slow_clear(slow);
 	else if (sp_slow_judge(slow))
 		sp_slow_queue(slow);
-	mutex_unlock(&slow->lock);
-	mutex_unlock(&engine->lock);
+	spin_unlock_bh(&slow->lock);
+	spin_unlock_bh(&engine->lock);
 	sp_slow_tell(slow);
 }
 
@@ -505,10 +505,10 @@ void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane)
 {
 	bool news;
 
-	spin_lock(&lane->lock);
+	spin_lock_bh(&lane->lock);
 	news = lane->starved != lane->tx.freed + 1;
 	WRITE_ONCE(lane->starved, lane->tx.freed + 1);
-	spin_unlock(&lane->lock);
+	spin_unlock_bh(&lane->lock);
 	/* A pass, for a look. */
 	if (news)
 		sp_group_moved(g);
@@ -546,7 +546,7 @@ int sp_slow_init(struct sp_group *g)
 	slow->g = g;
 	slow->nmembers = v->nmembers;
 	slow->nnodes = v->nnodes;
-	mutex_init(&slow->lock);
+	spin_lock_init(&slow->lock);
 	INIT_DELAYED_WORK(&slow->look, sp_slow_look);
 	/* For who does not wait for the view's memory: see sp_slow_show(). */
 	smp_store_release(&g->slow, slow);
@@ -582,7 +582,7 @@ void sp_slow_view(struct sp_group *g, const struct sp_view *was)
 	int to;
 	u32 i;
 
-	mutex_lock(&slow->lock);
+	spin_lock_bh(&slow->lock);
 	memset(slow->gone, SP_SLOW_NONE, sizeof(slow->gone));
 	for (i = 0; i < was->nmembers; i++) {
 		const struct sp_member *m = &was->members[i];
@@ -597,7 +597,7 @@ void sp_slow_view(struct sp_group *g, const struct sp_view *was)
 	}
 	slow->nmembers = v->nmembers;
 	slow->nnodes = v->nnodes;
-	mutex_unlock(&slow->lock);
+	spin_unlock_bh(&slow->lock);
 }
 
 /**
@@ -646,15 +646,13 @@ void sp_slow_stop(struct sp_group *g)
 	if (!slow || slow->stopped)
 		return;
 	/* Passes queue looks under this lock. */
-	if (engine)
-		mutex_lock(&engine->lock);
+	sp_engine_lock(engine);
 	slow->stopped = true;
-	if (engine)
-		mutex_unlock(&engine->lock);
+	sp_engine_unlock(engine);
 	cancel_delayed_work_sync(&slow->look);
-	mutex_lock(&slow->lock);
+	spin_lock_bh(&slow->lock);
 	sp_slow_clear(slow);
-	mutex_unlock(&slow->lock);
+	spin_unlock_bh(&slow->lock);
 	if (g->shown)
 		sp_slow_tell(slow);
 }
@@ -667,7 +665,6 @@ void sp_slow_exit(struct sp_group *g)
 {
 	if (!g->slow)
 		return;
-	mutex_destroy(&g->slow->lock);
 	kvfree(g->slow);
 	g->slow = NULL;
 }
@@ -710,7 +707,7 @@ ssize_t sp_slow_show(struct sp_group *g, char *buf)
 	if (!slow || !ev)
 		goto out;
 	v = &ev->view;
-	mutex_lock(&slow->lock);
+	spin_lock_bh(&slow->lock);
 	for (i = 0; i < slow->nmembers + slow->nnodes; i++) {
 		const struct sp_party *p = &slow->parties[i];
 		bool node = i >= slow->nmembers;
@@ -730,7 +727,7 @@ ssize_t sp_slow_show(struct sp_group *g, char *buf)
 			at += sysfs_emit_at(buf, at, " %llu bytes", p->bytes);
 		at += sysfs_emit_at(buf, at, "\n");
 	}
-	mutex_unlock(&slow->lock);
+	spin_unlock_bh(&slow->lock);
 out:
 	sp_event_put(ev);
 	return at;

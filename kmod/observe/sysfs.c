@@ -185,6 +185,7 @@ SP_COUNTER(sends);
 SP_COUNTER(wakes_sent);
 SP_COUNTER(wakes_received);
 SP_COUNTER(passes);
+SP_COUNTER(thread_passes);
 SP_COUNTER(naps);
 SP_COUNTER(copied_bytes);
 SP_COUNTER(detach_nomem);
@@ -219,6 +220,7 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_wakes_sent.attr,
 	&sp_attr_wakes_received.attr,
 	&sp_attr_passes.attr,
+	&sp_attr_thread_passes.attr,
 	&sp_attr_naps.attr,
 	&sp_attr_copied_bytes.attr,
 	&sp_attr_detach_nomem.attr,

@@ -734,6 +734,26 @@ static void order_log_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->log[1].seq, 5ll);
 }
 
+/* One message of each lane at a time is no stream. */
+static void order_flows(struct kunit *test)
+{
+	struct order_world *w = world(test, 2);
+
+	put(w, 0, 0, 0, 10, 0, 0);
+	put(w, 0, 1, 1, 10, 1, 0);
+	put(w, 1, 0, 0, 10, 0, 0);
+	KUNIT_EXPECT_FALSE(test, sp_order_flows(&w->o));
+	KUNIT_ASSERT_EQ(test, take(w, 0, 1, 1), 1);
+	KUNIT_ASSERT_EQ(test, take(w, 1, 1, 1), 1);
+	KUNIT_EXPECT_FALSE(test, sp_order_flows(&w->o));
+	KUNIT_ASSERT_EQ(test, take(w, 0, 2, 2), 1);
+	KUNIT_EXPECT_TRUE(test, sp_order_flows(&w->o));
+	sp_order_advance(&w->o);
+	w->nodes[1].received = 1;
+	KUNIT_EXPECT_EQ(test, sp_order_deliver(&w->o, U32_MAX), 2u);
+	KUNIT_EXPECT_FALSE(test, sp_order_flows(&w->o));
+}
+
 /* An event has a place in the stream, and no turn in the order. */
 static void order_event(struct kunit *test)
 {
@@ -903,6 +923,7 @@ static struct kunit_case sp_order_cases[] = {
 	KUNIT_CASE(order_slots),
 	KUNIT_CASE(order_log_wrap),
 	KUNIT_CASE(order_log_full),
+	KUNIT_CASE(order_flows),
 	KUNIT_CASE(order_event),
 	KUNIT_CASE(order_no_senders),
 	KUNIT_CASE(order_messages),

@@ -460,6 +460,31 @@ static void pass_carries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->core.posts.carried, 1ull);
 }
 
+/* Where whatever comes is an event, a pass with news is followed by none without. */
+static void pass_rests_at_once(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, false);
+
+	s->core.spin = 0;
+	sp_tx_commit(&s->tx[0], 64, 0);
+	pass(s);
+	KUNIT_EXPECT_GT(test, s->nposted, 0u);
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	KUNIT_EXPECT_TRUE(test, sp_core_may_block(&s->core));
+	/* But for what is left to the next. */
+	s->core.opt = SP_OPT_ALL & ~SP_OPT_DELIVER;
+	sp_tx_commit(&s->tx[0], 64, 0);
+	pass(s);
+	KUNIT_EXPECT_FALSE(test, sp_core_may_block(&s->core));
+	s->core.opt = SP_OPT_ALL;
+	/* And for what there is no room for. */
+	s->fail_run = 1;
+	s->fail_row = 1;
+	sp_tx_commit(&s->tx[0], 64, 0);
+	pass(s);
+	KUNIT_EXPECT_FALSE(test, sp_core_may_block(&s->core));
+}
+
 /* More to push than two pushes: the rest waits for a landing. */
 static void pass_lazy_leftover(struct kunit *test)
 {
@@ -1206,6 +1231,7 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_doze_guarded),
 	KUNIT_CASE(pass_hold),
 	KUNIT_CASE(pass_carries),
+	KUNIT_CASE(pass_rests_at_once),
 	KUNIT_CASE(pass_lazy_leftover),
 	KUNIT_CASE(pass_lazy_blocked),
 	KUNIT_CASE(pass_lazy_mixed),

@@ -265,6 +265,18 @@ def test_latency_on_a_modelled_fabric(name, args, tmp_path):
         f'if that is meant to be: scripts/bench {" ".join(command)} --write'
 
 
+@pytest.mark.parametrize('mode', ['copy', 'mapped'])
+def test_a_lone_message_needs_no_thread(mode):
+    """Softirqs, and the program that sends, run the passes; in virtual time nothing disturbs."""
+    lab = labs.Lab('virtual', True, mode, fabric='100gbit,1us', cost=None)
+    with lab.guests(nodes=3, mem='384M') as c:
+        runs = lab.perf_across(c, s=16, n=200, warmup=20, senders='one', latency=True,
+                               interval_us=200, wait='block')
+    for run in runs:
+        assert labs.counted(run, 'passes') >= 400
+        assert labs.counted(run, 'thread_passes') <= 20
+
+
 KEYS = {
     'ops': ['writes_per_msg', 'writes_ratio', 'lone_writes', 'lone_frames', 'lone_sleep_writes',
             'lone_sleep_frames', 'lone_sleep_naps', 'lone_tcp_frames'],

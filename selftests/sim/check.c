@@ -104,7 +104,8 @@ static void check_asleep(struct sim *s, struct node *n, struct node *peer)
 			      n->id, peer->id);
 }
 
-void check_pass(struct sim *s, struct node *n)
+/* After each pass: the next may take as much as there is room for. */
+void check_news(struct sim *s, struct node *n)
 {
 	u32 i;
 
@@ -112,6 +113,13 @@ void check_pass(struct sim *s, struct node *n)
 		if (n->lanes[i].node != n->id)
 			check_taken(s, n, i);
 	check_consumed(s, n);
+}
+
+/* When the engine is done, for now. */
+void check_rest(struct sim *s, struct node *n)
+{
+	u32 i;
+
 	for (i = 0; i < s->nnodes && !s->hostile; i++) {
 		check_asleep(s, n, &s->nodes[i]);
 		check_asleep(s, &s->nodes[i], n);

@@ -193,7 +193,6 @@ static int lone_wires(const struct lone_group *g, u32 lanes)
 		.lanes = lanes,
 		.each = 2 * LONE_MESSAGES,
 		.len = 16,
-		.spin = 40,
 	};
 	enum sim_doorbell doorbell;
 	int bad = 0;
@@ -202,6 +201,8 @@ static int lone_wires(const struct lone_group *g, u32 lanes)
 	for (p = 0; p < ARRAY_SIZE(pauses); p++) {
 		calm.pause = pauses[p];
 		for (doorbell = SIM_POLLED; doorbell <= SIM_GUARDED; doorbell++) {
+			/* As in the module: see sp_memory_core(). */
+			calm.spin = doorbell == SIM_POLLED ? 40 : 0;
 			for (w = 0; w < ARRAY_SIZE(wires); w++) {
 				calm.wire = wires[w];
 				bad += !lone_one(g, &calm, doorbell);

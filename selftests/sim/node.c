@@ -497,6 +497,8 @@ void node_pass(struct sim *s, struct node *n)
 		    n->core.order.published > published + 1)
 			sim_violation(s, "node %u delivers more than one message at once",
 				      n->id);
+		if (!n->failed)
+			check_news(s, n);
 		if (s->violated || n->failed)
 			break;
 		/* The programs' half: they saw an engine awake and did not kick. */
@@ -508,7 +510,7 @@ void node_pass(struct sim *s, struct node *n)
 		s->outer = NULL;
 
 	if (!n->failed)
-		check_pass(s, n);
+		check_rest(s, n);
 	sim_trace(s, "node %u passed: received %lld delivered %lld consumed %lld doze %d/%llu",
 		  n->id, (long long)n->seen[n->id].received,
 		  (long long)n->core.order.delivered,

@@ -423,7 +423,8 @@ void hostile_packet(struct sim *s, struct net_write *w);
 
 /* check.c */
 void check_init(struct sim *s, struct node *n);
-void check_pass(struct sim *s, struct node *n);
+void check_news(struct sim *s, struct node *n);
+void check_rest(struct sim *s, struct node *n);
 
 /* doze.c */
 int doze_exhaustive(bool verbose);

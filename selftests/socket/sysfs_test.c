@@ -163,8 +163,8 @@ TEST(counters_count)
 {
 	static const char *const names[] = {
 		"sent", "sent_bytes", "delivered", "delivered_bytes", "nulls", "rdma_writes",
-		"posts", "sends", "wakes_sent", "wakes_received", "passes", "naps",
-		"copied_bytes", "detach_nomem",
+		"posts", "sends", "wakes_sent", "wakes_received", "passes",
+		"thread_passes", "naps", "copied_bytes", "detach_nomem",
 	};
 	struct st_config c = { .members = 2, .nodes = 2 };
 	struct st_group g = { 0 };
