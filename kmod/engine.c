@@ -155,17 +155,17 @@ static void sp_engine_events(struct sp_group *g)
 		sp_events_drop(g, false);
 }
 
-/*
- * A group rests until an event comes, or until its time is over, which begins anew
- * with news. One timer does for all groups: it is not set again while it runs, so some
- * rest twice as long.
- */
+/* One timer does for all groups: it is not set again while it runs. */
 static void sp_engine_await(struct sp_engine *engine, const struct sp_group *g)
 {
 	if (g->rests && !timer_pending(&engine->rest))
 		mod_timer(&engine->rest, g->rest_end);
 }
 
+/*
+ * A group rests until an event comes, or until its time is over, which begins anew
+ * with news. Some rest twice as long, for want of a timer of their own.
+ */
 static void sp_engine_rest(struct sp_engine *engine, struct sp_group *g, bool news)
 {
 	bool rests = sp_core_rests(&g->core);
@@ -649,7 +649,7 @@ void sp_engine_stir(struct sp_engine *engine)
  * sp_engine_landed() - requests have completed
  * @engine: the engine
  *
- * Context: any, behind a full barrier that follows the note of how many.
+ * Context: softirq, behind a full barrier that follows the note of how many.
  */
 void sp_engine_landed(struct sp_engine *engine)
 {

@@ -115,7 +115,7 @@ void check_news(struct sim *s, struct node *n)
 	check_consumed(s, n);
 }
 
-/* When the engine is done, for now. */
+/* When the engine waits for something to come. */
 void check_rest(struct sim *s, struct node *n)
 {
 	u32 i;
