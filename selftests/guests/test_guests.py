@@ -201,20 +201,24 @@ class SharedGuest:
         except (GuestDied, Timeout) as e:
             end = str(e)
         found, rest = parse(p.stdout)
+        complaint = ''
         try:
             cluster.check_logs()
         except KernelComplaint as e:
-            self.complaint += str(e)
+            complaint = str(e)
         for outcome in found.values():
             # nobody knows which of them the kernel complained about
-            outcome.text += self.complaint and f'\n{self.complaint}'
+            outcome.text += complaint and f'\n{complaint}'
         self.outcomes.update(found)
         culprit = next((n for n in left if n not in found), None)
         if culprit:
             log = '\n'.join(cluster.log(0).splitlines()[-60:])
             self.outcomes[culprit] = Outcome(
-                False, f'{end}\n{rest}\n{p.stderr}\n{self.complaint}\n{log}')
+                False, f'{end}\n{rest}\n{p.stderr}\n{complaint}\n{log}')
             self.down()
+        else:
+            # it fails whatever comes next, or the last of them
+            self.complaint += complaint
 
 
 @pytest.fixture(scope='session')

@@ -42,6 +42,10 @@ if os.environ['BAD'] == 'complaint':
     def test_complaint():
         if nth('complaint') == 1:
             raise KernelComplaint('WARNING')
+if os.environ['BAD'] == 'breakpoint':
+    def test_breakpoint():
+        if nth('breakpoint') == 1:
+            raise KernelComplaint('Oops: int3: 0000 [#1] PREEMPT SMP NOPTI')
 if os.environ['BAD'] == 'teardown':
     @pytest.fixture
     def guest():
@@ -108,6 +112,11 @@ def test_what_is_never_run_again(project, bad):
     status, _, said = check(project, bad=bad)
     assert status == 1 and ran(project, bad) == 1, said
     assert f'test_{bad}' in said and 'once more' not in said
+
+
+def test_what_the_emulator_did_is_run_again(project):
+    status, _, said = check(project, bad='breakpoint')
+    assert status == 0 and ran(project, 'breakpoint') == 2 and 'unsteady: ' in said, said
 
 
 def test_a_part_without_tests_fails(project):
