@@ -471,7 +471,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		goto unlock;
 	WRITE_ONCE(ss->sent, ss->sent + 1);
 	atomic64_add(len, &g->counters.copied_bytes);
-	sp_group_sent(g);
+	sp_group_sent(g, &ss->local);
 unlock:
 	mutex_unlock(&ss->tx_lock);
 out:

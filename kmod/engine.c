@@ -22,6 +22,7 @@
 #define SP_SOFT_PASSES	16	/* groups that are passed over in one softirq */
 #define SP_SOFT_LOOKS	256	/* and looked at */
 #define SP_REST_MS	20	/* what an engine waits for more before it sleeps, at least */
+#define SP_STREAM_TICKS	2	/* between messages of a program that sends one after the other */
 
 /**
  * sp_engine_released() - what no member of this node needs any longer
@@ -572,15 +573,38 @@ static void sp_engine_try(struct sp_engine *engine, struct sp_group *g)
 		sp_engine_kick(engine, g, false);
 }
 
+/*
+ * Has a program had passes made a moment ago, and has neither slept nor read anything
+ * since? Then it will send more before it waits for what it has sent.
+ */
+static bool sp_engine_streams(const struct sp_local *local)
+{
+	struct sp_lane_tx *lane = local->lane;
+	u64 read = sp_rings_read(local);
+	bool streams;
+
+	if (!lane)
+		return false;
+	streams = READ_ONCE(lane->asked.switches) == current->nvcsw &&
+		  READ_ONCE(lane->asked.read) == read &&
+		  time_before(jiffies, READ_ONCE(lane->asked.at) + SP_STREAM_TICKS);
+	WRITE_ONCE(lane->asked.switches, current->nvcsw);
+	WRITE_ONCE(lane->asked.read, read);
+	WRITE_ONCE(lane->asked.at, jiffies);
+	return streams;
+}
+
 /**
  * sp_engine_run() - wake a group, and run its first passes here and now
  * @g: the group, which a program has given something to send
+ * @local: the member that it has given it as
  *
  * What was sent to a group that slept, or rested, is on its way before the thread
- * has got a processor. Not while messages are under way: there are likely to be
- * more, and they go together. Context: process.
+ * has got a processor. Not while messages are under way, nor when the program sends
+ * one after the other: there are likely to be more, and they go together. Context:
+ * process.
  */
-void sp_engine_run(struct sp_group *g)
+void sp_engine_run(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_engine *engine;
 
@@ -588,7 +612,9 @@ void sp_engine_run(struct sp_group *g)
 	/* As sp_progress_made() does. */
 	rcu_read_lock();
 	engine = READ_ONCE(g->node->sdev->engine);
-	if (engine)
+	if (engine && sp_engine_streams(local))
+		sp_engine_kick(engine, g, false);
+	else if (engine)
 		sp_engine_try(engine, g);
 	rcu_read_unlock();
 }

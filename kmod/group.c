@@ -207,15 +207,16 @@ void sp_group_consumed(struct sp_group *g)
 /**
  * sp_group_sent() - a member has committed something
  * @g: the group, active
+ * @local: the member
  *
  * Like sp_group_moved(), but others wait for it. Context: process.
  */
-void sp_group_sent(struct sp_group *g)
+void sp_group_sent(struct sp_group *g, struct sp_local *local)
 {
 	/* Pairs with the barrier in sp_engine_pass(). */
 	smp_mb();
 	if (READ_ONCE(g->core.doze.state) != SP_AWAKE)
-		sp_engine_run(g);
+		sp_engine_run(g, local);
 }
 
 /**

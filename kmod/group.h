@@ -119,6 +119,8 @@ struct sp_lane_slot {
  * @patience: jiffies that this is waited for without any progress; under sp_ctl
  * @until: likewise, from the last progress on
  * @progress: messages of it that had come everywhere then
+ * @asked: when its writer last had a pass made: jiffies, the writer's voluntary
+ *	switches, and what its member had read. Only a guess depends on it
  */
 struct sp_lane_tx {
 	spinlock_t lock;
@@ -132,6 +134,11 @@ struct sp_lane_tx {
 	unsigned long patience;
 	unsigned long until;
 	u64 progress;
+	struct {
+		unsigned long at;
+		unsigned long switches;
+		u64 read;
+	} asked;
 };
 
 /**
@@ -518,7 +525,7 @@ void sp_group_kick(struct sp_group *g);
 void sp_group_raise(struct sp_group *g);
 void sp_group_moved(struct sp_group *g);
 void sp_group_consumed(struct sp_group *g);
-void sp_group_sent(struct sp_group *g);
+void sp_group_sent(struct sp_group *g, struct sp_local *local);
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
@@ -580,6 +587,7 @@ void sp_memory_free(struct sp_group *g);
 bool sp_rings_mapped(const struct sp_local *local, u32 flag);
 void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane);
 u64 sp_rings_released(struct sp_group *g, struct sp_local *local);
+u64 sp_rings_read(const struct sp_local *local);
 bool sp_rings_missed(const struct sp_group *g);
 void sp_rings_publish(struct sp_group *g);
 void sp_rings_tell(struct sp_group *g, bool blocks);

@@ -156,6 +156,22 @@ u64 sp_rings_released(struct sp_group *g, struct sp_local *local)
 	return cursor;
 }
 
+/**
+ * sp_rings_read() - how much of its stream has a member read
+ * @local: the member
+ *
+ * What a program with mapped deliveries says; nothing but a guess depends on it.
+ * Context: any.
+ *
+ * Return: entries of the log.
+ */
+u64 sp_rings_read(const struct sp_local *local)
+{
+	if (sp_rings_mapped(local, SPINDLE_MAP_RX))
+		return READ_ONCE(local->rings->user->rx_released);
+	return READ_ONCE(local->cursor);
+}
+
 /* Has a program done anything that no pass has seen? */
 static bool sp_rings_news(const struct sp_rings *r)
 {
@@ -282,7 +298,7 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 		WRITE_ONCE(r->status->flags, 0);
 	/* Orders the two; the engine's is in atomic_xchg(&g->kick). */
 	smp_mb();
-	sp_engine_run(g);
+	sp_engine_run(g, local);
 }
 
 /**

@@ -277,6 +277,16 @@ def test_a_lone_message_needs_no_thread(mode):
         assert labs.counted(run, 'thread_passes') <= 20
 
 
+@pytest.mark.parametrize('mode', ['copy', 'mapped'])
+def test_a_stream_within_a_guest_goes_in_batches(mode):
+    """There each message could be everywhere before its sender has the processor back."""
+    lab = labs.Lab('virtual', True, mode, fabric='100gbit,1us', cost=None)
+    with lab.guests(addrs=2, mem='384M') as c:
+        run = lab.perf(c, 2, s=10240, n=2000, window='1M')
+    assert labs.counted(run, 'delivered') == 8000
+    assert labs.counted(run, 'passes') < 4000
+
+
 KEYS = {
     'ops': ['writes_per_msg', 'writes_ratio', 'lone_writes', 'lone_frames', 'lone_sleep_writes',
             'lone_sleep_frames', 'lone_sleep_naps', 'lone_tcp_frames'],
