@@ -579,12 +579,13 @@ static void sp_engine_try(struct sp_engine *engine, struct sp_group *g)
  */
 static bool sp_engine_streams(const struct sp_local *local)
 {
-	struct sp_lane_tx *lane = local->lane;
-	u64 read = sp_rings_read(local);
+	struct sp_lane_tx *lane = local ? local->lane : NULL;
 	bool streams;
+	u64 read;
 
 	if (!lane)
 		return false;
+	read = sp_rings_read(local);
 	streams = READ_ONCE(lane->asked.switches) == current->nvcsw &&
 		  READ_ONCE(lane->asked.read) == read &&
 		  time_before(jiffies, READ_ONCE(lane->asked.at) + SP_STREAM_TICKS);
@@ -596,15 +597,15 @@ static bool sp_engine_streams(const struct sp_local *local)
 
 /**
  * sp_engine_run() - wake a group, and run its first passes here and now
- * @g: the group, which a program has given something to send
- * @local: the member that it has given it as
+ * @g: the group, which a program has given something to do
+ * @local: the member that it sends as; NULL when it has nothing to send
  *
  * What was sent to a group that slept, or rested, is on its way before the thread
  * has got a processor. Not while messages are under way, nor when the program sends
  * one after the other: there are likely to be more, and they go together. Context:
  * process.
  */
-void sp_engine_run(struct sp_group *g, struct sp_local *local)
+void sp_engine_run(struct sp_group *g, const struct sp_local *local)
 {
 	struct sp_engine *engine;
 

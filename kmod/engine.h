@@ -55,7 +55,7 @@ void sp_engine_landed(struct sp_engine *engine);
 void sp_engine_lock(struct sp_engine *engine) __acquires(&engine->lock);
 void sp_engine_unlock(struct sp_engine *engine) __releases(&engine->lock);
 u64 sp_engine_released(struct sp_group *g);
-void sp_engine_run(struct sp_group *g, struct sp_local *local);
+void sp_engine_run(struct sp_group *g, const struct sp_local *local);
 void sp_engine_raise(struct sp_engine *engine);
 void sp_engine_kick(struct sp_engine *engine, struct sp_group *g, bool soft);
 bool sp_engine_busy(struct sp_engine *engine, struct sp_group *g);

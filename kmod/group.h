@@ -120,7 +120,8 @@ struct sp_lane_slot {
  * @until: likewise, from the last progress on
  * @progress: messages of it that had come everywhere then
  * @asked: when its writer last had a pass made: jiffies, the writer's voluntary
- *	switches, and what its member had read. Only a guess depends on it
+ *	switches, and what its member had read. Written by whoever sends, without a
+ *	lock; only a guess depends on it
  */
 struct sp_lane_tx {
 	spinlock_t lock;

@@ -293,12 +293,17 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 {
 	/* Pairs with the release in sp_rings_map(). */
 	struct sp_rings *r = smp_load_acquire(&local->rings);
+	bool sends = false;
 
-	if (r)
+	if (r) {
+		/* Or has it only released something? No more than a guess, too. */
+		sends = READ_ONCE(r->user->tx_tail) !=
+			READ_ONCE(r->status->tx_taken);
 		WRITE_ONCE(r->status->flags, 0);
+	}
 	/* Orders the two; the engine's is in atomic_xchg(&g->kick). */
 	smp_mb();
-	sp_engine_run(g, local);
+	sp_engine_run(g, sends ? local : NULL);
 }
 
 /**
