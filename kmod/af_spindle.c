@@ -109,6 +109,8 @@ static int sp_release(struct socket *sock)
 	ss = sp_sk(sk);
 	mutex_lock(&sp_ctl);
 	sp_member_join_cancel(&ss->local);
+	/* Nothing is kept for it from here on: who fills its queue looks at that. */
+	WRITE_ONCE(ss->local.deaf, true);
 	g = ss->local.group;
 	if (g) {
 		kref_get(&g->ref);
@@ -348,6 +350,8 @@ static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 	enum sp_view_state state = sp_group_state(g);
 	bool shut = READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN;
 	bool out = sp_local_out(&ss->local);
+	/* Who has left may have lost what was left in the rings: sp_grow_make_room(). */
+	bool deaf = READ_ONCE(ss->local.deaf);
 	struct sp_rx_at at = {
 		/* What the queue's filler has passed by is found in the queue. */
 		.cursor = smp_load_acquire(&ss->local.cursor),
@@ -355,7 +359,7 @@ static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 
 	if (!shut && (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
 		      sp_rings_readable(&ss->local) :
-		      sp_rx_log(g, &ss->local, &at) ||
+		      (!deaf && sp_rx_log(g, &ss->local, &at)) ||
 		      !list_empty(&ss->local.queue.messages)))
 		return 1;
 	if (state == SP_VIEW_FAILED && !out && !atomic_xchg(&ss->failed, 1))
@@ -455,7 +459,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		goto unlock;
 
 	lane = ss->local.lane;
-	if (!copy_from_iter_full(lane->ring + off, len, &msg->msg_iter)) {
+	if (!copy_from_iter_full(lane->slab->ring + off, len, &msg->msg_iter)) {
 		ret = -EFAULT;
 		goto unlock;
 	}
@@ -481,22 +485,63 @@ out:
 }
 
 /**
- * sp_rx_bytes() - a message's bytes, in the replica of the sender's ring
+ * sp_rx_hold() - have a message stay where it is while it is copied
  * @g: the group
- * @log: the message's entry
+ * @local: the member
+ * @log: the entry of the log, which the member has not consumed
+ * @held: what it says; sp_slab_put() of @held->slab when it is done
+ *
+ * Nothing is kept for a member that is deaf: its entry may become another one's, the
+ * slot another lane's, at any moment. The bytes then may be another message's, too,
+ * but the memory that they are in stays.
+ *
+ * Return: true, or false when the member has nothing to read any more.
+ */
+bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
+		const struct sp_log *log, struct sp_held *held)
+{
+	const struct sp_lane_slot *slot;
+
+	held->log.seq = READ_ONCE(log->seq);
+	held->log.lane = READ_ONCE(log->lane);
+	held->log.pos = READ_ONCE(log->pos);
+	held->log.len = READ_ONCE(log->len);
+	held->log.flags = READ_ONCE(log->flags);
+	held->slab = NULL;
+	if (!(held->log.flags & SP_LOG_EVENT)) {
+		slot = sp_group_slot(g, &held->log);
+		spin_lock_bh(&g->slots_lock);
+		held->addr = slot->addr;
+		held->slab = slot->slab;
+		if (held->slab)
+			kref_get(&held->slab->ref);
+		spin_unlock_bh(&g->slots_lock);
+		if (!held->slab)
+			return false;
+	}
+	/* The entry and the slot before the look, as in sp_rx_copy(): are they its own? */
+	smp_rmb();
+	if (!READ_ONCE(local->deaf))
+		return true;
+	sp_slab_put(held->slab);
+	held->slab = NULL;
+	return false;
+}
+
+/**
+ * sp_rx_bytes() - a message's bytes, in the replica of the sender's ring
+ * @held: the message
  *
  * Return: the bytes, in one piece.
  */
-const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log)
+const u8 *sp_rx_bytes(const struct sp_held *held)
 {
-	const struct sp_lane_slot *slot = sp_group_slot(g, log);
-
-	return slot->slab->ring[slot->nr] + ((u64)log->pos << SP_UNIT_SHIFT);
+	return held->slab->ring + ((u64)held->log.pos << SP_UNIT_SHIFT);
 }
 
 /* What a reader has before it: an entry of the log or of its queue. */
 struct sp_rx {
-	const struct sp_log *log;
+	struct sp_held held;
 	const u8 *bytes;
 	struct sp_event *event;	/* in place of @bytes; held */
 	struct sp_rx_at at;
@@ -506,6 +551,7 @@ struct sp_rx {
 /* 1 and the next message; or as sp_rx_ready(); or -ENOMEM. Under rx_lock. */
 static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 {
+	const struct sp_log *log;
 	struct sp_detached *m;
 	int ret;
 
@@ -518,7 +564,9 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 		m = sp_detach_first(g, &ss->local);
 		if (IS_ERR(m))
 			return PTR_ERR(m);
-		rx->log = &m->log;
+		rx->held.log = m->log;
+		rx->held.addr = m->addr;
+		rx->held.slab = NULL;
 		rx->at.view = m->view;
 		rx->bytes = m->data;
 		rx->event = m->event;
@@ -528,15 +576,18 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	}
 	rx->at.cursor = ss->local.cursor;
 	rx->at.view = ss->local.view;
-	rx->log = sp_rx_log(g, &ss->local, &rx->at);
-	/* What was there is behind the member's end now, and was not wanted then. */
-	if (!rx->log)
+	log = sp_rx_log(g, &ss->local, &rx->at);
+	/*
+	 * What was there is behind the member's end now, and was not wanted then; or
+	 * shutdown() came meanwhile.
+	 */
+	if (!log || !sp_rx_hold(g, &ss->local, log, &rx->held))
 		return 0;
-	if (!(rx->log->flags & SP_LOG_EVENT)) {
-		rx->bytes = sp_rx_bytes(g, rx->log);
+	if (rx->held.slab) {
+		rx->bytes = sp_rx_bytes(&rx->held);
 		return 1;
 	}
-	rx->event = sp_event_find(g, rx->log->lane, rx->log->pos);
+	rx->event = sp_event_find(g, rx->held.log.lane, rx->held.log.pos);
 	/* Nothing is kept for who reads no more: shutdown() came meanwhile. */
 	return rx->event ? 1 : 0;
 }
@@ -547,6 +598,7 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 	if (taken && !rx->event)
 		WRITE_ONCE(ss->received, ss->received + 1);
 	sp_event_put(rx->event);
+	sp_slab_put(rx->held.slab);
 	if (rx->queued) {
 		sp_detach_done(g, &ss->local, taken);
 	} else if (taken) {
@@ -593,7 +645,7 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 		      const struct sp_rx *rx, struct msghdr *msg, size_t size,
 		      int flags)
 {
-	const struct sp_log *log = rx->log;
+	const struct sp_log *log = &rx->held.log;
 	u32 rank = log->lane >> SP_LOG_RANK_SHIFT;
 	size_t n = min_t(size_t, log->len, size);
 
@@ -601,18 +653,19 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 		return sp_rx_copy_event(ss, g, rx->event, msg, size, flags);
 	if (copy_to_iter((void *)rx->bytes, n, &msg->msg_iter) != n)
 		return -EFAULT;
-	/* The copy before the look: sp_shutdown() says so before it gives room back. */
+	/* The copy before the look: who gives room back says so before. */
 	smp_rmb();
 	/* Since then nothing is kept for us: it may be another message's. */
-	if (READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN)
+	if ((READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN) ||
+	    (!rx->queued && READ_ONCE(ss->local.deaf)))
 		return 0;
 	atomic64_add(n, &g->counters.copied_bytes);
 	if (n < log->len)
 		msg->msg_flags |= MSG_TRUNC;
 	msg->msg_flags |= MSG_EOR;
 	if (msg->msg_name) {
-		sp_sockaddr_give(&sp_group_slot(g, log)->addr,
-				 g->node->scope_id, rank, msg->msg_name);
+		sp_sockaddr_give(&rx->held.addr, g->node->scope_id, rank,
+				 msg->msg_name);
 		msg->msg_namelen = sizeof(struct sockaddr_spindle);
 	}
 	if (ss->recvinfo) {
@@ -772,7 +825,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 		mutex_lock(&ss->rx_lock);
 		if (sp_rx_begin(ss, g, &rx) > 0) {
 			bytes = rx.event ? sp_event_size(rx.event) :
-				rx.log->len;
+				rx.held.log.len;
 			sp_rx_end(ss, g, &rx, false);
 		}
 		mutex_unlock(&ss->rx_lock);

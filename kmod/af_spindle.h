@@ -82,6 +82,18 @@ struct sp_rx_at {
 	u64 view;
 };
 
+/**
+ * struct sp_held - a message, or an event, that is about to be copied
+ * @log: what the log says of it
+ * @addr: of a message: the node that sent it
+ * @slab: of a message: where it is, held; else NULL
+ */
+struct sp_held {
+	struct sp_log log;
+	struct sp_addr addr;
+	struct sp_slab *slab;
+};
+
 u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local);
 int sp_rings_map(struct sp_sock *ss, int flags);
 int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info);
@@ -91,7 +103,9 @@ const struct sp_log *sp_rx_log(const struct sp_group *g,
 			       struct sp_rx_at *at);
 bool sp_rx_wants(const struct sp_local *local, u32 type);
 bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log);
-const u8 *sp_rx_bytes(const struct sp_group *g, const struct sp_log *log);
+bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
+		const struct sp_log *log, struct sp_held *held);
+const u8 *sp_rx_bytes(const struct sp_held *held);
 
 int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);

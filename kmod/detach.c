@@ -36,27 +36,53 @@ static bool sp_detach_fits(const struct sp_local *local,
 	       after <= READ_ONCE(sk->sk_rcvbuf);
 }
 
-static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
-			  const struct sp_log *log, u64 view, gfp_t gfp)
+/* A copy of a message or event that is held. */
+static struct sp_detached *sp_detach_copy(struct sp_group *g,
+					  const struct sp_held *held, u64 view,
+					  gfp_t gfp)
 {
+	const struct sp_log *log = &held->log;
 	struct sp_detached *m;
 
-	if (!sp_detach_fits(local, log))
-		return false;
 	m = kvmalloc(struct_size(m, data, log->len), gfp);
 	if (!m) {
 		atomic64_inc(&g->counters.detach_nomem);
-		return false;
+		return NULL;
 	}
 	m->log = *log;
 	m->view = view;
 	m->event = NULL;
-	if (log->flags & SP_LOG_EVENT)
+	if (held->slab) {
+		m->addr = held->addr;
+		memcpy(m->data, sp_rx_bytes(held), log->len);
+	} else {
 		m->event = sp_event_find(g, log->lane, log->pos);
-	else
-		memcpy(m->data, sp_rx_bytes(g, log), log->len);
-	atomic64_add(log->len, &g->counters.copied_bytes);
-	atomic_add(sp_detach_charge(log), &local->sk->sk_rmem_alloc);
+	}
+	return m;
+}
+
+static bool sp_detach_one(struct sp_group *g, struct sp_local *local,
+			  const struct sp_log *log, u64 view, gfp_t gfp)
+{
+	struct sp_detached *m = NULL;
+	struct sp_held held;
+
+	if (!sp_rx_hold(g, local, log, &held))
+		return false;
+	if (sp_detach_fits(local, &held.log))
+		m = sp_detach_copy(g, &held, view, gfp);
+	sp_slab_put(held.slab);
+	if (!m)
+		return false;
+	/* The copy before the look, as in sp_rx_copy(). */
+	smp_rmb();
+	if (READ_ONCE(local->deaf)) {
+		sp_event_put(m->event);
+		kvfree(m);
+		return false;
+	}
+	atomic64_add(m->log.len, &g->counters.copied_bytes);
+	atomic_add(sp_detach_charge(&m->log), &local->sk->sk_rmem_alloc);
 	list_add_tail(&m->list, &local->queue.messages);
 	return true;
 }
@@ -100,6 +126,34 @@ static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
 	kvfree(m);
 }
 
+/*
+ * A member that is not detached passes by what its program does not want: nobody may
+ * read for long. One that is in the middle of a message is left alone, and found when the
+ * next view begins. True when the cursor moved.
+ */
+static bool sp_detach_skip(struct sp_group *g, struct sp_local *local)
+{
+	struct sp_sock *ss = container_of(local, struct sp_sock, local);
+	struct sp_rx_at at;
+	bool moved = false;
+
+	if (!mutex_trylock(&ss->rx_lock))
+		return false;
+	/* Nothing is kept for who is deaf, and a program moves on by itself. */
+	if (!local->queue.on && !READ_ONCE(local->deaf) &&
+	    !sp_rings_mapped(local, SPINDLE_MAP_RX)) {
+		at.cursor = local->cursor;
+		at.view = local->view;
+		sp_rx_log(g, local, &at);
+		moved = at.cursor != local->cursor;
+		local->view = at.view;
+		/* G in group.h: nothing is copied of what is passed by. */
+		smp_store_release(&local->cursor, at.cursor);
+	}
+	mutex_unlock(&ss->rx_lock);
+	return moved;
+}
+
 static void sp_detach_work(struct work_struct *work)
 {
 	struct sp_queue *q = container_of(work, struct sp_queue, fill);
@@ -107,9 +161,13 @@ static void sp_detach_work(struct work_struct *work)
 	struct sp_group *g = local->group;
 	bool moved;
 
-	mutex_lock(&q->lock);
-	moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
-	mutex_unlock(&q->lock);
+	if (READ_ONCE(q->on)) {
+		mutex_lock(&q->lock);
+		moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
+		mutex_unlock(&q->lock);
+	} else {
+		moved = sp_detach_skip(g, local);
+	}
 	if (moved)
 		sp_group_consumed(g);
 }
@@ -209,6 +267,27 @@ void sp_detach_all(struct sp_group *g)
 }
 
 /**
+ * sp_detach_pass_by() - have all members of this node pass by events that they do not
+ * want, when these become many
+ * @g: the group; a view has begun
+ *
+ * As long as they are few, a program may still say that it wants them.
+ *
+ * Context: the engine's lock is held.
+ */
+void sp_detach_pass_by(struct sp_group *g)
+{
+	struct sp_local *local;
+
+	if (!sp_events_many(g))
+		return;
+	list_for_each_entry(local, &g->locals, on_group)
+		if (!READ_ONCE(local->deaf) &&
+		    !sp_rings_mapped(local, SPINDLE_MAP_RX))
+			queue_work(system_unbound_wq, &local->queue.fill);
+}
+
+/**
  * sp_detach_first() - begin to read the oldest message of a queue
  * @g: the group
  * @local: the member, detached; its socket's rx_lock is held
@@ -251,7 +330,7 @@ void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken)
 	bool moved = false;
 
 	mutex_lock(&q->lock);
-	if (taken || READ_ONCE(local->deaf))
+	if (taken || (READ_ONCE(local->sk->sk_shutdown) & RCV_SHUTDOWN))
 		sp_detach_drop(local, q->reading);
 	q->reading = NULL;
 	if (taken)

@@ -78,7 +78,7 @@ static bool sp_engine_missed(struct sp_group *g, u64 released)
 		return true;
 	for (i = 0; i < g->core.nown; i++)
 		if (g->core.own[i].tx &&
-		    READ_ONCE(g->lanes[i].tx.now.count) !=
+		    READ_ONCE(g->lanes[i]->tx.now.count) !=
 		    g->core.own[i].now.count)
 			return true;
 	return false;
@@ -109,8 +109,10 @@ static void sp_engine_collect(struct sp_group *g)
 	u32 i;
 
 	for (i = 0; i < g->core.nown; i++) {
-		struct sp_lane_tx *lane = &g->lanes[i];
+		struct sp_lane_tx *lane = g->lanes[i];
 
+		if (!lane)
+			continue;
 		spin_lock(&lane->lock);
 		sp_rings_collect(g, lane);
 		spin_unlock(&lane->lock);
@@ -124,9 +126,9 @@ static bool sp_engine_drained(const struct sp_group *g)
 
 	for (i = 0; i < g->core.nown; i++)
 		if (g->core.own[i].tx &&
-		    READ_ONCE(g->lanes[i].leaving) != SP_STAYS &&
+		    READ_ONCE(g->lanes[i]->leaving) != SP_STAYS &&
 		    sp_own_lane(&g->core, i)->taken ==
-		    READ_ONCE(g->lanes[i].tx.now.count))
+		    READ_ONCE(g->lanes[i]->tx.now.count))
 			return true;
 	return false;
 }

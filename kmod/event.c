@@ -9,6 +9,8 @@
 #include "af_spindle.h"
 #include "engine.h"
 
+#define SP_EVENTS_MAX	1024U	/* that are kept, if twice the members are not more */
+
 static u32 sp_event_left(const struct sp_view *old, const struct sp_proposal *p,
 			 struct sp_left *left)
 {
@@ -91,7 +93,7 @@ void sp_event_put(struct sp_event *ev)
  *
  * Context: the engine's lock is held, or there is no engine for the group yet.
  *
- * Return: 0, or -ENOBUFS when the log has no room.
+ * Return: 0, or -ENOBUFS when the log has no room, or too many are kept already.
  */
 int sp_event_publish(struct sp_group *g, struct sp_event *ev)
 {
@@ -103,14 +105,18 @@ int sp_event_publish(struct sp_group *g, struct sp_event *ev)
 	ev->at = o->published;
 	ev->seq = o->delivered;
 	if (told) {
+		if (g->nevents >= max(SP_EVENTS_MAX, 2 * g->config.limit))
+			return -ENOBUFS;
 		ret = sp_order_event(o, ev->type, (u32)ev->view.id);
 		if (ret)
 			return ret;
 		kref_get(&ev->ref);
 	}
 	spin_lock_bh(&g->events_lock);
-	if (told)
+	if (told) {
 		list_add_tail(&ev->on_group, &g->events);
+		g->nevents++;
+	}
 	was = g->current_view;
 	g->current_view = ev;
 	spin_unlock_bh(&g->events_lock);
@@ -183,6 +189,7 @@ void sp_events_drop(struct sp_group *g, bool all)
 		if (!all && ev->at >= g->core.order.released)
 			break;
 		list_move_tail(&ev->on_group, &done);
+		g->nevents--;
 	}
 	ev = NULL;
 	if (all)
@@ -193,6 +200,19 @@ void sp_events_drop(struct sp_group *g, bool all)
 		list_del_init(&ev->on_group);
 		sp_event_put(ev);
 	}
+}
+
+/**
+ * sp_events_many() - are more events kept than those need that do not want them
+ * @g: the group
+ *
+ * The log has room for as many as there may be members, beside all messages.
+ *
+ * Return: true when it is half of that.
+ */
+bool sp_events_many(const struct sp_group *g)
+{
+	return READ_ONCE(g->nevents) > max(g->config.limit / 2, 1U);
 }
 
 /**

@@ -59,8 +59,12 @@ struct sp_group *sp_group_alloc(struct sp_node *node, const char *name,
 	INIT_LIST_HEAD(&g->on_kicked);
 	INIT_LIST_HEAD(&g->joiners);
 	INIT_LIST_HEAD(&g->locals);
+	INIT_LIST_HEAD(&g->peers);
 	INIT_LIST_HEAD(&g->events);
+	INIT_LIST_HEAD(&g->asks);
 	spin_lock_init(&g->events_lock);
+	spin_lock_init(&g->slots_lock);
+	init_rwsem(&g->map_sem);
 	INIT_WORK(&g->event, sp_group_event);
 	INIT_DELAYED_WORK(&g->linger, sp_group_linger);
 	INIT_WORK(&g->make, sp_group_make);
@@ -85,8 +89,11 @@ static void sp_group_release(struct kref *ref)
 
 	mem_cgroup_put(g->memcg);
 	sp_events_drop(g, true);
+	sp_grow_drop(g);
 	sp_memory_free(g);
-	kvfree(g->peers);
+	sp_peers_free(g);
+	kvfree(g->greeting);
+	kvfree(g->welcome);
 	sp_limits_uncharge(g);
 	sp_node_put(g->node);
 	kfree(g);
@@ -108,7 +115,7 @@ void sp_group_put(struct sp_group *g)
  * @node: the node
  * @name: the name
  *
- * Return: the group, with members on this node; or NULL.
+ * Return: the group, with members on this node, which has not left; or NULL.
  */
 struct sp_group *sp_group_find(struct sp_node *node, const char *name)
 {
@@ -116,7 +123,7 @@ struct sp_group *sp_group_find(struct sp_node *node, const char *name)
 
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(g, &node->groups, on_node)
-		if (!list_empty(&g->locals) && !strcmp(g->name, name))
+		if (g->shown && !list_empty(&g->locals) && !strcmp(g->name, name))
 			return g;
 	return NULL;
 }
@@ -283,21 +290,18 @@ void sp_group_attach(struct sp_group *g, struct sp_local *local)
  */
 static bool sp_group_reap(struct sp_group *g)
 {
+	struct sp_group_peer *gp;
 	bool done = true;
-	u32 i;
 
 	if (g->making)
 		return false;
-	for (i = 0; i < g->npeers; i++)
-		done &= sp_peer_reap(&g->peers[i]);
+	sp_grow_drop(g);
+	list_for_each_entry(gp, &g->peers, on_group)
+		done &= sp_peer_reap(gp);
 	if (!done)
 		return false;
 	/* The device may go; what was delivered stays readable. */
-	for (i = 0; i < g->npeers; i++)
-		if (g->peers[i].slab)
-			sp_slab_unmap(g->peers[i].slab);
-	if (g->slab)
-		sp_slab_unmap(g->slab);
+	sp_memory_unmap(g);
 	return true;
 }
 
@@ -317,7 +321,7 @@ static int sp_group_last_word(int error)
  */
 void sp_group_end(struct sp_group *g, int error)
 {
-	u32 i;
+	struct sp_group_peer *gp;
 
 	lockdep_assert_held(&sp_ctl);
 	if (g->ending)
@@ -326,8 +330,9 @@ void sp_group_end(struct sp_group *g, int error)
 	sp_engine_del(g->node->sdev->engine, g);
 	sp_slow_stop(g);
 	sp_member_release(g, error);
-	for (i = 0; i < g->npeers; i++)
-		sp_peer_say_bye(&g->peers[i], sp_group_last_word(error));
+	sp_asks_end(g, 0);
+	list_for_each_entry(gp, &g->peers, on_group)
+		sp_peer_say_bye(gp, sp_group_last_word(error));
 	sp_member_early_answer(g->node);
 	kref_get(&g->ref);
 	queue_delayed_work(sp_wq, &g->linger, 0);
@@ -337,15 +342,15 @@ static void sp_group_linger(struct work_struct *work)
 {
 	struct sp_group *g = container_of(to_delayed_work(work),
 					  struct sp_group, linger);
+	struct sp_group_peer *gp;
 	bool done;
-	u32 i;
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
 	if (!done && ++g->lingered ==
 	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS)
-		for (i = 0; i < g->npeers; i++)
-			sp_peer_drop(&g->peers[i]);
+		list_for_each_entry(gp, &g->peers, on_group)
+			sp_peer_drop(gp);
 	if (done && list_empty(&g->locals)) {
 		/* sp_group_detach() may have queued us once more meanwhile. */
 		cancel_delayed_work(&g->linger);
@@ -410,8 +415,10 @@ void sp_group_close(struct sp_group *g)
 		return;
 	/* C in group.h: who sees the state sees all that was published. */
 	smp_wmb();
-	if (!sp_view_set_state(&g->view, SP_VIEW_CLOSED))
-		sp_group_state_changed(g);
+	if (sp_view_set_state(&g->view, SP_VIEW_CLOSED))
+		return;
+	sp_group_state_changed(g);
+	sp_asks_end(g, -ESHUTDOWN);
 }
 
 /* Passes have found something that the control plane must deal with. */
@@ -507,6 +514,7 @@ int sp_group_leave(struct sp_group *g, struct sp_local *local,
 void sp_group_detach(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
+	struct sp_lane_memory parked = {};
 
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state == SP_VIEW_ACTIVE)
@@ -520,10 +528,18 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 		spin_unlock_bh(&local->lane->lock);
 	}
 	sp_engine_unlock(engine);
+	/* Its lane has no slot any more: see sp_grow_sweep(). */
+	if (local->lane && local->lane->parked) {
+		parked.slab = local->lane->slab;
+		parked.tx = local->lane;
+		sp_memory_free_lane(&parked);
+		g->nparked--;
+		local->lane = NULL;
+	}
 
 	if (!g->view.id && g->view.state == SP_VIEW_FORMING)
 		sp_member_leave(g, local);
-	else if (g->view.state == SP_VIEW_FORMING)
+	else if (g->view.state == SP_VIEW_FORMING && !g->welcome)
 		sp_group_fail(g, -ECONNRESET);
 	if (list_empty(&g->locals)) {
 		/* A new group of this name may be made now. */
@@ -549,12 +565,25 @@ void sp_group_activate(struct sp_group *g)
 {
 	const struct sp_view *v = &g->view;
 	struct sp_local *local;
+	u32 i;
 	int ret;
 
 	lockdep_assert_held(&sp_ctl);
-	if (v->state != SP_VIEW_FORMING || !g->ready || !sp_peers_keyed(g))
+	if (v->state != SP_VIEW_FORMING || !g->ready ||
+	    (!g->welcome && !sp_peers_keyed(g)))
 		return;
+	if (g->welcome)
+		g->core.order.start = g->welcome->start;
 	sp_core_init(&g->core);
+	/* Each is reached when it has said its key. */
+	for (i = 0; g->welcome && i < v->nnodes; i++)
+		if (i != g->self)
+			sp_core_cut(&g->core, i);
+	for (i = 0; g->welcome && i < v->nmembers; i++)
+		if (v->members[i].node == g->self && v->members[i].lane >= 0)
+			sp_tx_view(&g->lanes[v->members[i].nr]->tx, 0,
+				   g->welcome->start, v->members[i].lane,
+				   v->nlanes);
 	ret = sp_views_begin(g);
 	if (ret) {
 		sp_group_fail(g, ret);
@@ -565,11 +594,9 @@ void sp_group_activate(struct sp_group *g)
 		s32 lane = v->members[rank].lane;
 
 		if (lane >= 0)
-			local->lane = &g->lanes[v->members[rank].nr];
-		if (local->lane) {
+			local->lane = g->lanes[v->members[rank].nr];
+		if (local->lane)
 			local->lane->member = local;
-			local->lane->cookie = local->cookie;
-		}
 		WRITE_ONCE(local->rank, rank);
 		if (local->lane && local->fin)
 			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
@@ -580,15 +607,39 @@ void sp_group_activate(struct sp_group *g)
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
 	sp_group_state_changed(g);
+	sp_asks_feed(g);
 	/* Others may have been faster, and have seen somebody go already. */
 	sp_views_step(g);
+}
+
+/* A node that comes to a running group begins at once, and waits for the others then. */
+static int sp_group_come(struct sp_group *g)
+{
+	int ret = sp_peers_name(g);
+
+	if (ret)
+		return ret;
+	sp_group_activate(g);
+	kvfree(g->welcome);
+	g->welcome = NULL;
+	if (g->ending)
+		return 0;
+	sp_views_orphaned(g);
+	ret = sp_peers_connect(g);
+	if (!ret && !g->ending)
+		sp_peers_byes(g);
+	if (!ret && !g->ending)
+		sp_member_early(g);
+	return ret;
 }
 
 /* The memory is there: let peers find theirs, and ask for ours in theirs. */
 static int sp_group_connect(struct sp_group *g)
 {
-	int ret = sp_peers_connect(g);
+	int ret = sp_peers_name(g);
 
+	if (!ret)
+		ret = sp_peers_connect(g);
 	if (ret || g->ending)
 		return ret;
 	/* From here on the peers' links tell what becomes of them. */
@@ -599,7 +650,7 @@ static int sp_group_connect(struct sp_group *g)
 }
 
 /* One view at a time: what is available is looked at and taken in one. */
-static int sp_group_memory(struct sp_group *g)
+static int sp_group_memory(struct sp_group *g, bool grows)
 {
 	struct mem_cgroup *old = sp_charge_to(g->memcg);
 	int ret;
@@ -607,10 +658,10 @@ static int sp_group_memory(struct sp_group *g)
 	mutex_lock(&sp_making);
 	ret = sp_limits_available(g);
 	if (!ret) {
-		ret = sp_memory_make(g);
+		ret = grows ? sp_grow_make(g) : sp_memory_make(g);
 		if (ret)
 			pr_warn_ratelimited("spindle: %s: group %s: %llu bytes of memory cannot be made: error %d\n",
-					    g->node->name, g->name, g->memory,
+					    g->node->name, g->name, g->to_make,
 					    ret);
 	}
 	mutex_unlock(&sp_making);
@@ -625,27 +676,38 @@ static int sp_group_memory(struct sp_group *g)
 static void sp_group_make(struct work_struct *work)
 {
 	struct sp_group *g = container_of(work, struct sp_group, make);
+	bool grows = g->ready;
 	int ret;
 
-	ret = sp_group_memory(g);
+	ret = sp_group_memory(g, grows);
 	mutex_lock(&sp_ctl);
 	g->making = false;
-	if (ret)
+	if (ret && !grows)
 		sp_limits_uncharge(g);
-	if (!ret && !g->ending)
+	if (ret || g->ending)
+		sp_grow_drop(g);
+	else if (grows)
+		sp_views_grown(g);
+	else if (g->welcome)
+		ret = sp_group_come(g);
+	else
 		ret = sp_group_connect(g);
-	if (ret)
+	if (ret && grows)
+		sp_views_fail(g, ret);
+	else if (ret)
 		sp_group_fail(g, ret);
 	mutex_unlock(&sp_ctl);
 	sp_device_object_gone(g->node->sdev);
 	sp_group_put(g);
 }
 
-/*
- * Who does not send in the first view does not send in any: there is no lane for
- * it. Every node comes to the same.
+/**
+ * sp_group_senders() - who comes without a lane never has one
+ * @v: a view that has just been ranked
+ *
+ * Every node comes to the same.
  */
-static void sp_group_senders(struct sp_view *v)
+void sp_group_senders(struct sp_view *v)
 {
 	u32 i;
 
@@ -677,12 +739,10 @@ void sp_group_install(struct sp_group *g)
 						  g->node->sdev->max_pages));
 	if (ret)
 		goto err_fail;
-	ret = -ENOMEM;
-	g->peers = kvcalloc(v->nnodes, sizeof(*g->peers), SP_GFP_VIEW);
-	if (!g->peers)
-		goto err_uncharge;
 	g->self = self;
-	sp_peers_init(g);
+	ret = sp_peers_init(g);
+	if (ret)
+		goto err_uncharge;
 	/* The work is a kernel thread's: the member that came first pays. */
 	payer = list_first_entry(&g->locals, struct sp_local, on_group);
 	g->memcg = sp_memcg_get(payer->memcg);

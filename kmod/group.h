@@ -20,6 +20,9 @@
  *                           published
  *   member cursor           its reader, after      engine           release (G) /
  *                           it has copied; who                      acquire (H)
+ *                           passes by what it
+ *                           does not want, under
+ *                           its rx_lock; who
  *                           fills the queue of
  *                           a detached member,
  *                           under its lock; the
@@ -43,6 +46,7 @@
 #include <linux/kobject.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/rwsem.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/sock.h>
@@ -90,24 +94,34 @@ struct sp_event {
 };
 
 /**
- * struct sp_lane_slot - a lane on this node, an own one or a replica; does not change
- * @slab: where it is
- * @nr: its number among the lanes there
+ * struct sp_lane_slot - a lane on this node: an own one, or a replica
+ * @slab: where it is; NULL: nowhere, the slot is free
  * @addr: the node that owns it
- * @own: this node does
+ * @peer: that node as long as it may write here; NULL for an own lane
+ * @mr: its permission to write here, NULL while there is none
+ * @nr: the lane's number there
+ * @cookie: what that node calls its member
+ * @tx: of an own lane
+ *
+ * Written under sp_ctl and the engine's lock, @slab and @addr under slots_lock, too.
+ * The slot stays as it is until all members that read on have read what the log says
+ * of it. Who may be deaf or closed meanwhile holds the memory: see sp_rx_hold().
  */
 struct sp_lane_slot {
 	struct sp_slab *slab;
-	u32 nr;
 	struct sp_addr addr;
-	bool own;
+	struct sp_group_peer *peer;
+	struct ib_mr *mr;
+	u32 nr;
+	u64 cookie;
+	struct sp_lane_tx *tx;
 };
 
 /**
  * struct sp_lane_tx - an own lane: what its writer and the engine share
  * @lock: guards @tx; taken within the engine's lock
  * @tx: the sending side
- * @ring: the lane's bytes, mapped twice back to back
+ * @slab: the lane's descriptors and bytes
  * @member: whose it is; NULL once it has left. Written by the control plane
  *	under @lock
  * @starved: @tx.freed + 1 when its writer last found no room; 0 once it did
@@ -119,6 +133,8 @@ struct sp_lane_slot {
  * @patience: jiffies that this is waited for without any progress; under sp_ctl
  * @until: likewise, from the last progress on
  * @progress: messages of it that had come everywhere then
+ * @parked: it has no slot any more, but its member has not closed its socket: goes
+ *	with that; under sp_ctl
  * @asked: when its writer last had a pass made: jiffies, the writer's voluntary
  *	switches, and what its member had read. Written by whoever sends, without a
  *	lock; only a guess depends on it
@@ -126,7 +142,7 @@ struct sp_lane_slot {
 struct sp_lane_tx {
 	spinlock_t lock;
 	struct sp_tx tx;
-	u8 *ring;
+	struct sp_slab *slab;
 	struct sp_local *member;
 	u64 starved;
 	u32 slot;
@@ -135,6 +151,7 @@ struct sp_lane_tx {
 	unsigned long patience;
 	unsigned long until;
 	u64 progress;
+	bool parked;
 	struct {
 		unsigned long at;
 		unsigned long switches;
@@ -143,11 +160,56 @@ struct sp_lane_tx {
 };
 
 /**
+ * struct sp_lane_memory - memory of a lane that is in no slot yet, or no more
+ * @slab: descriptors and bytes
+ * @tx: of an own lane
+ * @desc: of another's: for descriptors that were checked
+ * @own: it is for an own lane
+ */
+struct sp_lane_memory {
+	struct sp_slab *slab;
+	struct sp_lane_tx *tx;
+	struct sp_desc *desc;
+	bool own;
+};
+
+/**
+ * struct sp_welcome - what a node is told that comes with a view
+ * @start: first turn of the view
+ * @stayed: members that were in the view before
+ * @at: by rank among the senders: the point at which the lane enters the view
+ * @fin: likewise: its last message was delivered before
+ */
+struct sp_welcome {
+	s64 start;
+	u32 stayed;
+	struct sp_point at[SP_MAX_MEMBERS];
+	bool fin[SP_MAX_MEMBERS];
+};
+
+/**
+ * struct sp_growth - memory of what comes with the next view
+ * @made: it is there
+ * @npeers: nodes that come
+ * @peer: they
+ * @nlanes: lanes that come
+ * @lane: they
+ */
+struct sp_growth {
+	bool made;
+	u32 npeers;
+	struct sp_group_peer *peer[SP_MAX_JOINS];
+	u32 nlanes;
+	struct sp_lane_memory lane[SP_MAX_JOINS];
+};
+
+/**
  * struct sp_detached - a message that was copied out of its ring, or an event
  * @list: in &struct sp_queue
  * @log: what the order says of it
  * @view: number of the view it belongs to
  * @event: the event, held; else NULL
+ * @addr: node that sent it: its slot may be another's when it is read
  * @data: its bytes
  */
 struct sp_detached {
@@ -155,6 +217,7 @@ struct sp_detached {
 	struct sp_log log;
 	u64 view;
 	struct sp_event *event;
+	struct sp_addr addr;
 	u8 data[];
 };
 
@@ -166,8 +229,9 @@ struct sp_detached {
  * @reading: the one that a reader copies
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
- * @fill: fills it. Queued by passes and when a view begins, while the member is on
- *	the group's list
+ * @fill: fills it; of a member that is not detached, passes by what it does not
+ *	want. Queued by passes and when a view begins, while the member is on the
+ *	group's list
  */
 struct sp_queue {
 	struct mutex lock;
@@ -195,7 +259,7 @@ struct sp_queue {
  * @leaving: its program has said that it leaves; under sp_ctl and, when it has a
  *	lane, that lane's lock
  * @fin: it has shut down sending; under sp_ctl until the group is active
- * @deaf: it reads no more: whatever comes counts as consumed
+ * @deaf: it reads no more, or is closed: whatever comes counts as consumed
  * @rings: what it shares with its program, or NULL; set once (release) under
  *	sp_ctl and the engine's lock
  * @queue: what was taken out of the rings for it
@@ -224,17 +288,33 @@ struct sp_local {
 };
 
 /**
+ * struct sp_target - memory of a peer that this node may write
+ * @iova: where it begins
+ * @rkey: key to it
+ * @cookie: of a lane: the member that it is for
+ */
+struct sp_target {
+	u64 iova;
+	u32 rkey;
+	u64 cookie;
+};
+
+/**
  * struct sp_group_peer - another node of the group
+ * @on_group: on the group's list, under sp_ctl
  * @g: the group
  * @rank: its rank in the view, -1 once it is in it no more
  * @addr: its address
  * @name: that as text
  * @user: use of the link to it
- * @slab: replica of its slab
+ * @rows: replica of its rows
  * @mr: its permission to write there
+ * @lanes: replicas of its lanes, by number; likewise written as slots are, and
+ *	read in softirq
+ * @synced: the CPU sees what the peer writes there through copies
  * @handle: what it calls (group, this peer) in rows and wakes
- * @iova: where this node's slab is in its memory
- * @rkey: key to that
+ * @to_rows: where this node's rows are in its memory
+ * @to_lane: likewise this node's lanes, by number
  * @their_handle: what we call (group, ourselves) towards it
  * @asks: counts wakes that came, for the engine to notice
  * @seen: @asks when the engine last looked
@@ -242,27 +322,41 @@ struct sp_local {
  * @key_heard: it has told us
  * @bye_said: it was told that we write nothing more
  * @bye_heard: it has told us
+ * @bye: its bye, until the view that is about to begin has begun; @bye.gid is 0
+ *	without one
  * @again: a link that was left over has failed us once
+ * @came: number of the view with which it has come, 0 when it was there before this
+ *	node
+ * @until: number of the last view it was in, once it is in it no more
+ * @comes: it has come so, and has not said its key yet
+ * @greeted: it was told of that view, by this link
+ * @goes: it is in no view any more and has given all back: @free is queued
+ * @retired: what its link must have completed before an own lane that is over is
+ *	read by no request
  * @last: what the link must have completed before nothing of ours is resent
- * @since: jiffies when it was in the view no more
+ * @since: jiffies when it has come with a view, or was in the view no more
  * @report: a report of it that comes in parts
  * @got: bytes of that so far
  * @total: bytes of it in all
  * @early: its last report of a view that is not installed here yet, if
  *	@early->view is not 0
  * @pushed: what &struct sp_peer has for it
+ * @free: frees it
  */
 struct sp_group_peer {
+	struct list_head on_group;
 	struct sp_group *g;
 	s32 rank;
 	struct sp_addr addr;
 	char name[64];
 	struct sp_link_user user;
-	struct sp_slab *slab;
+	struct sp_slab *rows;
 	struct ib_mr *mr;
+	struct sp_slab *lanes[SP_MAX_NODE_LANES];
+	bool synced;
 	u32 handle;
-	u64 iova;
-	u32 rkey;
+	struct sp_target to_rows;
+	struct sp_target to_lane[SP_MAX_NODE_LANES];
 	u32 their_handle;
 	atomic_t asks;
 	int seen;
@@ -270,7 +364,14 @@ struct sp_group_peer {
 	bool key_heard;
 	bool bye_said;
 	bool bye_heard;
+	struct sp_msg_bye bye;
 	bool again;
+	u64 came;
+	u64 until;
+	bool comes;
+	bool greeted;
+	bool goes;
+	u64 retired;
 	u64 last;
 	unsigned long since;
 	u8 *report;
@@ -278,6 +379,7 @@ struct sp_group_peer {
 	u32 total;
 	struct sp_report *early;
 	struct sp_pushed *pushed;
+	struct rcu_work free;
 };
 
 /* A node that has members in a view that forms here. */
@@ -290,10 +392,13 @@ struct sp_joiner {
 };
 
 /*
- * One value a file in sysfs, @receives and @looks in debugfs. What is not atomic is
- * written under the engine's lock, or under sp_ctl.
+ * One value a file in sysfs, @receives and @looks in debugfs; @gone_messages and
+ * @gone_bytes, which own lanes sent that are no more, are a part of one. What is not
+ * atomic is written under the engine's lock, or under sp_ctl.
  */
 struct sp_counters {
+	u64 gone_messages;
+	u64 gone_bytes;
 	u64 delivered;
 	u64 delivered_bytes;
 	u64 nulls;
@@ -338,15 +443,19 @@ struct sp_counters {
  * @coord: use of the link to the coordinator, while the view forms
  * @joiners: struct sp_joiner, on the coordinator
  * @locals: struct sp_local; changed under sp_ctl and the engine's lock
- * @slab: this node's slab
- * @npeers: nodes of the first view
- * @peers: they, by rank in it; that of this node is unused
+ * @lay: layout of the slab of each lane
+ * @peers: struct sp_group_peer, in the order of their ranks; under sp_ctl
  * @peer: of these, those of the view, by rank; NULL for this node. Changed under
  *	sp_ctl and the engine's lock
- * @nslots: lanes of the first view
- * @slots: they, by rank in it: that is the slot of a lane
- * @nlanes: own lanes of the first view
- * @lanes: they
+ * @slots_lock: guards whose memory is in which of @slots, for who maps it or copies
+ *	from it (bh); innermost
+ * @map_sem: held for read while pages of a slot are put into a page table; who has
+ *	cleared a slot takes it before he looks for them there. Taken within sp_ctl
+ *	(write) or a program's mmap_lock (read)
+ * @nparked: lanes of members that have left without closing; under sp_ctl
+ * @slots: lanes of the view, and those that are still read from: SP_MAX_SLOTS
+ * @nlanes: one more than the highest number of an own lane
+ * @lanes: the own lanes, by number; NULL where there is none
  * @core: the protocol
  * @published: entries of the log that readers may take
  * @kick: look at this group: set as sp_engine.stirred is
@@ -365,12 +474,24 @@ struct sp_counters {
  * @began: when this node has wedged
  * @next: for the next view
  * @spare: its peers
- * @events_lock: guards @events and @current_view
+ * @events_lock: guards @events, @nevents and @current_view
  * @events: struct sp_event that readers may still come by, oldest first
+ * @nevents: how many these are
  * @current_view: that of the view, NULL before the first
+ * @growth: for the next view, between the decision and its beginning
+ * @first: number of the first view that this node was in; 0 when it was there from
+ *	the beginning
+ * @welcome: where the order was when this node came, until its memory is made; NULL
+ *	for who was there from the first view on
+ * @greeting: what nodes are told that come with the view: struct sp_wire_welcome
+ * @greeting_len: bytes of that, 0 when nobody came with it
+ * @asks: struct sp_ask: programs that wait for a view with them
  * @tend: gives back what nodes had that are in the view no more, and looks after
  *	members that are to leave. Holds a reference while it is queued
- * @memory: bytes that are charged for the memory of the view; under sp_ctl
+ * @memory: bytes that are charged for the memory of the view, and for what is left
+ *	of those before; under sp_ctl
+ * @to_make: how many of these the next work of @make takes. Under sp_ctl, and not
+ *	changed while @making
  * @memcg: who pays for the memory of the view; held
  * @make: makes that memory
  * @making: it is at work; under sp_ctl
@@ -410,14 +531,15 @@ struct sp_group {
 	struct sp_link_user coord;
 	struct list_head joiners;
 	struct list_head locals;
-	struct sp_slab *slab;
-	u32 npeers;
-	struct sp_group_peer *peers;
+	struct sp_layout lay;
+	struct list_head peers;
 	struct sp_group_peer *peer[SP_MAX_MEMBERS];
-	u32 nslots;
+	spinlock_t slots_lock;
+	struct rw_semaphore map_sem;
+	u32 nparked;
 	struct sp_lane_slot *slots;
 	u32 nlanes;
-	struct sp_lane_tx *lanes;
+	struct sp_lane_tx *lanes[SP_MAX_NODE_LANES];
 	struct sp_core core;
 	u64 published;
 	atomic_t kick;
@@ -435,9 +557,17 @@ struct sp_group {
 	struct sp_peer *spare;
 	spinlock_t events_lock;
 	struct list_head events;
+	u32 nevents;
 	struct sp_event *current_view;
+	struct sp_growth *growth;
+	u64 first;
+	struct sp_welcome *welcome;
+	u8 *greeting;
+	u32 greeting_len;
+	struct list_head asks;
 	struct delayed_work tend;
 	u64 memory;
+	u64 to_make;
 	struct mem_cgroup *memcg;
 	struct work_struct make;
 	bool making;
@@ -485,6 +615,12 @@ static inline bool sp_local_out(const struct sp_local *local)
  * @config: what is expected of it
  * @local: the member
  * @hops: how often we were sent on to another node
+ * @gid: the group that will take it in with a view to come; else 0
+ * @nothers: nodes that can be asked should the contact be lost
+ * @others: they
+ * @parts: struct sp_parts: welcomes that come in parts
+ * @comes: the view has begun, here
+ * @asked: another node was asked since, which may know the group by another number
  * @again: a link that was left over has failed us once
  * @result: how it ended
  * @done: it has ended; a program waits for it, unless there is @ended
@@ -499,6 +635,12 @@ struct sp_join {
 	struct sp_config config;
 	struct sp_local *local;
 	u32 hops;
+	u64 gid;
+	u32 nothers;
+	struct sp_addr others[SP_OTHERS_MAX];
+	struct list_head parts;
+	bool comes;
+	bool asked;
 	bool again;
 	int result;
 	struct completion done;
@@ -517,6 +659,7 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local);
 int sp_group_leave(struct sp_group *g, struct sp_local *local,
 		   enum sp_reason reason);
 void sp_group_install(struct sp_group *g);
+void sp_group_senders(struct sp_view *v);
 void sp_group_activate(struct sp_group *g);
 void sp_group_close(struct sp_group *g);
 void sp_group_fail(struct sp_group *g, int error);
@@ -531,10 +674,20 @@ void sp_group_wake_members(struct sp_group *g, bool readers, bool writers);
 void sp_group_row(struct sp_link *link, const struct sp_msg_row *row);
 void sp_group_woken(struct sp_link *link, const struct sp_msg_wake *wake);
 extern const struct sp_shell_ops sp_engine_ops;
-u32 sp_smc_carry_max(const struct sp_layout *lay);
+u32 sp_smc_carry_max(u32 lanes);
 
 /* peer.c: the other nodes: links, keys, and giving them back */
-void sp_peers_init(struct sp_group *g);
+struct sp_group_peer *sp_peer_alloc(struct sp_group *g,
+				    const struct sp_addr *addr);
+int sp_peers_init(struct sp_group *g);
+int sp_peers_name(struct sp_group *g);
+int sp_peer_meet(struct sp_group_peer *gp);
+void sp_peer_say_more(struct sp_group_peer *gp);
+void sp_peer_opens(struct sp_group *g);
+void sp_peers_byes(struct sp_group *g);
+bool sp_peer_past(const struct sp_group_peer *gp, u64 last);
+void sp_peer_forget(struct sp_group_peer *gp);
+void sp_peers_free(struct sp_group *g);
 int sp_peers_connect(struct sp_group *g);
 void sp_peers_grant(struct work_struct *work);
 struct sp_group_peer *sp_peer_find(struct sp_group *g,
@@ -542,9 +695,12 @@ struct sp_group_peer *sp_peer_find(struct sp_group *g,
 bool sp_peers_keyed(const struct sp_group *g);
 void sp_peer_key(struct sp_group *g, const struct sp_addr *from,
 		 const struct sp_msg_key *key);
-bool sp_peer_behind(struct sp_group *g, const struct sp_link *link);
-void sp_peer_bye(struct sp_group *g, const struct sp_addr *from,
+int sp_peer_when(struct sp_group *g, const struct sp_link *link,
+		 const struct sp_msg_key *key);
+void sp_peer_greet(struct sp_group *g, struct sp_link *link);
+void sp_peer_bye(struct sp_group *g, struct sp_link *link,
 		 const struct sp_msg_bye *bye);
+struct sp_group *sp_peer_meant(struct sp_link *link, const struct sp_msg_bye *bye);
 bool sp_peer_mute(struct sp_group *g, const struct sp_addr *from);
 void sp_peer_say_bye(struct sp_group_peer *gp, int error);
 void sp_peer_done(struct sp_group_peer *gp);
@@ -558,12 +714,43 @@ bool sp_views_wedged(const struct sp_group *g);
 void sp_views_step(struct sp_group *g);
 void sp_views_suspect(struct sp_group *g, struct sp_group_peer *gp,
 		      const char *why);
+void sp_views_doubt(struct sp_group *g, u32 node, const char *why);
 void sp_views_faulty(struct sp_group *g, u64 nodes);
 void sp_views_report(struct sp_group *g, struct sp_link *link,
-		     const struct sp_msg_report *msg);
+		     const struct sp_msg_part *msg);
+void sp_views_fail(struct sp_group *g, int error);
 void sp_views_put_out(struct sp_group *g);
+bool sp_views_live(const struct sp_group *g);
+void sp_views_tell(struct sp_group_peer *gp);
+void sp_views_grown(struct sp_group *g);
+void sp_views_orphaned(struct sp_group *g);
+int sp_parts_say(struct sp_link *link, u16 type, struct sp_msg_part *msg,
+		 u64 gid, const void *data, u32 len);
 void sp_views_tend(struct work_struct *work);
 void sp_views_tend_soon(struct sp_group *g);
+
+/* welcome.c: programs and nodes that come */
+int sp_ask(struct sp_group *g, const struct sp_addr *addr, u64 cookie, u32 flags);
+bool sp_ask_cancel(struct sp_group *g, const struct sp_addr *addr, u64 cookie);
+void sp_asks_feed(struct sp_group *g);
+void sp_asks_end(struct sp_group *g, int error);
+bool sp_ask_waits(struct sp_group *g, const struct sp_addr *addr, u64 cookie);
+u32 sp_asks_others(const struct sp_group *g, const struct sp_addr *except,
+		   struct sp_addr *to);
+void sp_greeting_make(struct sp_group *g, u32 stayed);
+int sp_greeting_say(struct sp_group_peer *gp);
+int sp_welcome_decode(const u8 *data, u32 len, struct sp_view *v,
+		      struct sp_welcome *welcome);
+
+/* grow.c: memory of what comes with a view */
+int sp_grow(struct sp_group *g, const struct sp_view *next);
+int sp_grow_make(struct sp_group *g);
+void sp_grow_drop(struct sp_group *g);
+struct sp_group_peer **sp_grow_peer(struct sp_group *g,
+				    const struct sp_addr *addr);
+u32 sp_grow_lane(struct sp_group *g, const struct sp_member *m,
+		 struct sp_group_peer *gp);
+void sp_grow_sweep(struct sp_group *g);
 
 /* event.c: events in the stream */
 struct sp_event *sp_event_make(const struct sp_view *view,
@@ -574,13 +761,27 @@ int sp_event_publish(struct sp_group *g, struct sp_event *ev);
 struct sp_event *sp_event_find(struct sp_group *g, u32 type, u32 number);
 struct sp_event *sp_event_view(struct sp_group *g);
 void sp_events_drop(struct sp_group *g, bool all);
+bool sp_events_many(const struct sp_group *g);
 size_t sp_event_size(const struct sp_event *ev);
 void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 		   const struct sp_local *local, struct spindle_event *to);
 
 /* memory.c */
+u64 sp_memory_lane_bytes(const struct sp_config *cfg, bool own, u32 max_pages);
+u64 sp_memory_peer_bytes(u32 max_pages);
+u64 sp_memory_event_bytes(void);
 u64 sp_memory_bytes(const struct sp_view *v, const struct sp_config *cfg,
 		    u32 self, u32 max_pages);
+void sp_memory_unmap(struct sp_group *g);
+int sp_memory_lane(struct sp_group *g, struct sp_lane_memory *lane);
+void sp_memory_free_lane(struct sp_lane_memory *lane);
+void sp_memory_use_lane(struct sp_group *g, u32 nr, const struct sp_member *m,
+			struct sp_lane_memory *mem, const struct sp_point *at);
+void sp_memory_bind(struct sp_group_peer *gp, u32 nr, u64 view);
+void sp_memory_clear(struct sp_group *g, u32 nr, struct sp_lane_memory *mem);
+int sp_memory_peer(struct sp_group_peer *gp);
+void sp_memory_free_peer(struct sp_group_peer *gp);
+void sp_memory_attach(struct sp_group_peer *gp, struct sp_peer *p);
 int sp_memory_make(struct sp_group *g);
 void sp_memory_free(struct sp_group *g);
 
@@ -596,6 +797,7 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local);
 void sp_rings_state(const struct sp_group *g, struct sp_local *local);
 bool sp_rings_readable(const struct sp_local *local);
 bool sp_rings_writable(const struct sp_local *local);
+void sp_rings_forget(struct sp_group *g, u32 slot);
 void sp_rings_free(struct sp_rings *r);
 
 /* detach.c */
@@ -604,6 +806,7 @@ void sp_detach_stop(struct sp_local *local);
 void sp_detach_exit(struct sp_local *local);
 int sp_detach_set(struct sock *sk, bool on);
 void sp_detach_all(struct sp_group *g);
+void sp_detach_pass_by(struct sp_group *g);
 struct sp_detached *sp_detach_first(struct sp_group *g, struct sp_local *local);
 void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken);
 void sp_detach_purge(struct sp_local *local);
@@ -630,6 +833,10 @@ void sp_member_early(struct sp_group *g);
 void sp_member_early_answer(struct sp_node *node);
 void sp_member_lost(struct sp_link *link);
 void sp_member_forget(struct sp_node *node);
+void sp_member_turned_away(struct sp_node *node, u64 cookie, int error,
+			   const struct sp_addr *other);
+struct sp_local *sp_member_due(struct sp_group *g, u64 cookie);
+void sp_member_come(struct sp_group *g);
 
 extern struct xarray sp_handles;
 

@@ -4,7 +4,8 @@
  * memory their views may take on this host.
  *
  * A view is charged as a whole before any of its memory is made, and uncharged
- * when all of it is free. Charges are made under sp_ctl, one at a time; memory
+ * when all of it is free; what follows it, by what it adds, and what is left of it is
+ * given back as it becomes free. Charges are made under sp_ctl, one at a time; memory
  * becomes free at any time.
  */
 #include <linux/cred.h>
@@ -128,7 +129,54 @@ int sp_limits_charge(struct sp_group *g, u64 bytes)
 		return ret;
 	atomic_long_add(bytes, &spn->mem_used);
 	WRITE_ONCE(g->memory, bytes);
+	g->to_make = bytes;
 	return 0;
+}
+
+/**
+ * sp_limits_recharge() - a group is to take more memory than it does
+ * @g: the group, charged
+ * @bytes: all that it takes on this node then, what is left of earlier views included
+ *
+ * Context: sp_ctl is held.
+ *
+ * Return: 0, or -ENOMEM beyond a limit; then nothing has changed.
+ */
+int sp_limits_recharge(struct sp_group *g, u64 bytes)
+{
+	struct sp_net *spn = net_generic(g->node->net, sp_net_id);
+	u64 used = (unsigned long)atomic_long_read(&spn->mem_used) - g->memory;
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	g->to_make = 0;
+	if (bytes <= g->memory)
+		return 0;
+	ret = sp_limits_check(g->node, g->name, bytes, used);
+	if (ret)
+		return ret;
+	g->to_make = bytes - g->memory;
+	atomic_long_add(g->to_make, &spn->mem_used);
+	WRITE_ONCE(g->memory, bytes);
+	return 0;
+}
+
+/**
+ * sp_limits_give_back() - some of a group's memory is free
+ * @g: the group, charged
+ * @bytes: what it still takes, at most
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_limits_give_back(struct sp_group *g, u64 bytes)
+{
+	struct sp_net *spn = net_generic(g->node->net, sp_net_id);
+
+	lockdep_assert_held(&sp_ctl);
+	if (bytes >= g->memory)
+		return;
+	atomic_long_sub(g->memory - bytes, &spn->mem_used);
+	WRITE_ONCE(g->memory, bytes);
 }
 
 /**
@@ -151,6 +199,7 @@ void sp_limits_uncharge(struct sp_group *g)
  *
  * A view leaves to others as much as it takes at least, so that none of them
  * is killed for it, and a small one finds its memory when a large one does not.
+ * What the group has already is not looked for again.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -158,10 +207,10 @@ int sp_limits_available(const struct sp_group *g)
 {
 	u64 available = (u64)si_mem_available() << PAGE_SHIFT;
 
-	if (g->memory <= available / 2)
+	if (g->to_make <= available / 2)
 		return 0;
-	pr_warn_ratelimited("spindle: %s: group %s: it takes %llu bytes, more than half of %llu available\n",
-			    g->node->name, g->name, g->memory, available);
+	pr_warn_ratelimited("spindle: %s: group %s: it takes %llu bytes more, more than half of %llu available\n",
+			    g->node->name, g->name, g->to_make, available);
 	return -ENOMEM;
 }
 

@@ -14,6 +14,8 @@ bool sp_may_join(struct net *net);
 int sp_limits_config(const struct sp_node *node, const char *name,
 		     const struct sp_config *cfg);
 int sp_limits_charge(struct sp_group *g, u64 bytes);
+int sp_limits_recharge(struct sp_group *g, u64 bytes);
+void sp_limits_give_back(struct sp_group *g, u64 bytes);
 void sp_limits_uncharge(struct sp_group *g);
 int sp_limits_available(const struct sp_group *g);
 int sp_limits_init(void);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Forming the first view: programs ask to join, the node that created the
- * group takes them in, and when all are there tells everybody who they are.
+ * Programs ask to join. While the first view forms, the node that created the group
+ * takes them in, and when all are there tells everybody who they are. Later any node
+ * of the group sees to it (welcome.c), and they wait for a view that they are in.
  *
  * All under sp_ctl.
  */
@@ -12,31 +13,50 @@
 #include "group.h"
 #include "observe/observe.h"
 
-#define SP_JOIN_HOPS	3	/* contacts that send us on to another */
-#define SP_EARLY_MAX	4096	/* keys kept for views that are not known yet */
+#define SP_JOIN_HOPS	8	/* contacts that a join may ask one after the other */
+#define SP_EARLY_MAX	4096	/* messages kept for views that are not known yet */
 #define SP_EARLY_PEER	64	/* of these, from one peer */
 #define SP_ANSWERS_MAX	16384	/* messages that wait for room before an answer that is a bye */
 
-/* A key that came before its view. */
+/* A key that came before its view, or part of a welcome before the answer to a join. */
 struct sp_early {
 	struct list_head list;
 	struct sp_addr from;
-	struct sp_msg_key key;
+	u64 msg[];	/* struct sp_msg_key, struct sp_msg_part */
 };
 
-/* The answer to an earlier try, should it come late, is not that to this one. */
-static void sp_member_name(struct sp_local *local)
+/* The key, or NULL when it is something else. */
+static const struct sp_msg_key *sp_early_key(const struct sp_early *early)
 {
-	static u64 cookies;
+	const struct sp_msg *msg = (const struct sp_msg *)early->msg;
+
+	return msg->type == SP_MSG_KEY ? (const struct sp_msg_key *)msg : NULL;
+}
+
+static const struct sp_msg_part *sp_early_part(const struct sp_early *early)
+{
+	const struct sp_msg *msg = (const struct sp_msg *)early->msg;
+
+	return msg->type == SP_MSG_WELCOME ? (const struct sp_msg_part *)msg : NULL;
+}
+
+/*
+ * The answer to an earlier try, should it come late, is not that to this one. Nor is a
+ * member of an earlier life of the node one of this.
+ */
+static void sp_member_name(const struct sp_node *node, struct sp_local *local)
+{
+	static u32 cookies;
 
 	lockdep_assert_held(&sp_ctl);
-	local->cookie = ++cookies;
+	local->cookie = node->incarnation << 32 | ++cookies;
 }
 
 static bool sp_config_meets(const struct sp_config *has,
 			    const struct sp_config *want)
 {
 	return (!want->members || want->members == has->members) &&
+	       (!want->limit || want->limit == has->limit) &&
 	       (!want->senders || want->senders == has->senders) &&
 	       (!want->window || want->window == has->window) &&
 	       (!want->max_msg || want->max_msg == has->max_msg) &&
@@ -46,8 +66,9 @@ static bool sp_config_meets(const struct sp_config *has,
 /* A configuration that came by the network. */
 static bool sp_config_ok(const struct sp_config *cfg)
 {
-	return cfg->members >= 1 && cfg->members <= SPINDLE_MAX_MEMBERS &&
-	       cfg->senders <= cfg->members &&
+	return cfg->members >= 1 && cfg->members <= cfg->limit &&
+	       cfg->limit <= SPINDLE_MAX_MEMBERS &&
+	       cfg->senders <= cfg->limit &&
 	       is_power_of_2(cfg->window) &&
 	       cfg->window >= SPINDLE_MIN_WINDOW && cfg->window >= PAGE_SIZE &&
 	       cfg->window <= SPINDLE_MAX_WINDOW &&
@@ -87,6 +108,8 @@ static void sp_member_tell(struct sp_group *g, struct sp_link *link)
 		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
 	kfree(msg);
 }
+
+static int sp_member_welcomed(struct sp_link *link, const struct sp_msg_part *msg);
 
 static struct sp_joiner *sp_joiner_untold(struct sp_group *g)
 {
@@ -147,7 +170,7 @@ int sp_member_create(struct sp_node *node, const char *name,
 		return PTR_ERR(g);
 	g->forms = true;
 	g->coordinator = node->addr;
-	sp_member_name(local);
+	sp_member_name(node, local);
 	ret = sp_view_add(&g->view, &node->addr, local->cookie, local->flags);
 	sp_group_attach(g, local);
 	local->group = g;
@@ -162,18 +185,61 @@ int sp_member_create(struct sp_node *node, const char *name,
 }
 
 /*
- * Nothing here uses the key of a peer, nor ever will: it need not wait for us. Of
- * a link on which many groups end many byes may wait, but not without bound, as they
- * would when the peer asked on and on and took no answer.
+ * Nothing here uses what a peer said in a view, nor ever will: it need not wait for
+ * us. Of a link on which many groups end many byes may wait, but not without bound, as
+ * they would when the peer asked on and on and took no answer.
  */
-static int sp_member_answer_bye(struct sp_link *link, u64 gid, int error)
+static int sp_member_answer_bye(struct sp_link *link, u64 gid, u64 view, int error)
 {
-	struct sp_msg_bye bye = { .gid = gid, .error = error };
+	struct sp_msg_bye bye = {
+		.gid = gid,
+		.view = view,
+		.shared = view,
+		.error = error,
+	};
 	int ret = -ENOBUFS;
 
 	if (link->nout < SP_ANSWERS_MAX)
 		ret = sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
 	return ret == -ENOTCONN ? 0 : ret;
+}
+
+static u64 sp_early_gid(const struct sp_early *early)
+{
+	const struct sp_msg_key *key = sp_early_key(early);
+
+	return key ? key->gid : sp_early_part(early)->gid;
+}
+
+/* The view that it is for; a welcome is for one to come. */
+static u64 sp_early_view(const struct sp_early *early)
+{
+	const struct sp_msg_key *key = sp_early_key(early);
+
+	return key ? key->view : U64_MAX;
+}
+
+/* The view that a welcome is for; 0 when this is not how it begins. */
+static u64 sp_part_view(const struct sp_msg_part *msg)
+{
+	const struct sp_wire_welcome *w = (const struct sp_wire_welcome *)msg->data;
+
+	return msg->off || msg->hdr.len < sizeof(*msg) + sizeof(*w) ? 0 : w->view;
+}
+
+/* Nobody here comes with the view of a welcome. Said once, for all of its parts. */
+static int sp_part_refuse(struct sp_link *link, const struct sp_msg_part *msg)
+{
+	return msg->off ? 0 : sp_member_answer_bye(link, msg->gid, sp_part_view(msg),
+						   -ECONNRESET);
+}
+
+static int sp_early_refuse(const struct sp_early *early, struct sp_link *link)
+{
+	const struct sp_msg_key *key = sp_early_key(early);
+
+	return key ? sp_member_answer_bye(link, key->gid, key->view, -ECONNRESET) :
+		     sp_part_refuse(link, sp_early_part(early));
 }
 
 static void sp_early_free(struct sp_node *node, struct sp_early *early)
@@ -183,19 +249,42 @@ static void sp_early_free(struct sp_node *node, struct sp_early *early)
 	kfree(early);
 }
 
-/* Does nobody here exchange keys for this group, nor is about to? */
-static bool sp_member_forgotten(struct sp_node *node, u64 gid)
+/* The program of this node that waits for a view of a group, if there is one. */
+static struct sp_join *sp_join_waiting(struct sp_node *node, u64 gid)
+{
+	struct sp_join *j;
+
+	list_for_each_entry(j, &node->joins, on_node)
+		if (j->gid == gid && gid)
+			return j;
+	return NULL;
+}
+
+/* Does a program of this node wait for an answer that may name any group? */
+static bool sp_join_unanswered(const struct sp_node *node)
+{
+	const struct sp_join *j;
+
+	list_for_each_entry(j, &node->joins, on_node)
+		if (!j->gid || j->asked)
+			return true;
+	return false;
+}
+
+/* Does nobody here exchange keys for a view of this group, nor is about to? */
+static bool sp_member_forgotten(struct sp_node *node, u64 gid, u64 view)
 {
 	struct sp_group *g = sp_group_find_gid(node, gid);
 
-	return list_empty(&node->joins) && (!g || (g->ending && !g->ready));
+	return !sp_join_unanswered(node) && !sp_join_waiting(node, gid) &&
+	       (!g || (g->ending && (!g->ready || view > g->view.id)));
 }
 
 /**
- * sp_member_early_answer() - answer the keys of groups that have come to their end
+ * sp_member_early_answer() - answer what came for groups that have come to their end
  * @node: the node
  *
- * Who says such a key would wait for ours for ever. While programs here wait for
+ * Who says a key would wait for ours for ever. While programs here wait for
  * answers to their joins, a group that is not known may still be theirs. Changes
  * no link's state. Context: sp_ctl is held.
  */
@@ -207,11 +296,11 @@ void sp_member_early_answer(struct sp_node *node)
 
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry_safe(early, next, &node->early, list) {
-		if (!sp_member_forgotten(node, early->key.gid))
+		if (!sp_member_forgotten(node, sp_early_gid(early),
+					 sp_early_view(early)))
 			continue;
 		link = sp_link_find(node, &early->from);
-		ret = link ? sp_member_answer_bye(link, early->key.gid,
-						  -ECONNRESET) : 0;
+		ret = link ? sp_early_refuse(early, link) : 0;
 		if (ret)
 			sp_link_break(link, ret, "no room for an answer");
 		sp_early_free(node, early);
@@ -235,13 +324,47 @@ void sp_member_lost(struct sp_link *link)
 			sp_early_free(link->node, early);
 }
 
+/* What a node has said of a welcome so far. */
+struct sp_parts {
+	struct list_head list;
+	struct sp_addr from;
+	u32 total;
+	u32 got;
+	u64 data[];
+};
+
+/* Who was to take a program in need not any more. */
+static void sp_join_leave(struct sp_join *j)
+{
+	struct sp_msg_leave leave = { .gid = j->gid, .cookie = j->local->cookie };
+	struct sp_group *g = sp_group_find_gid(j->node, j->gid);
+
+	if (!j->gid)
+		return;
+	if (j->user.link)
+		sp_link_say(j->user.link, &leave.hdr, SP_MSG_LEAVE, sizeof(leave));
+	else if (g)
+		sp_ask_cancel(g, &j->node->addr, leave.cookie);
+}
+
 /* A join ends, once. With @ended the caller does not touch it any more. */
 static void sp_join_done(struct sp_join *j, int result)
 {
 	struct sp_node *node = j->node;
+	struct sp_parts *parts, *next;
+	struct sp_join *other;
 
 	list_del_init(&j->on_node);
+	if (result)
+		sp_join_leave(j);
 	sp_link_unuse(&j->user);
+	/* The rest of a welcome may still be for another program of this node. */
+	other = sp_join_waiting(node, j->gid);
+	if (other)
+		list_splice_init(&j->parts, &other->parts);
+	list_for_each_entry_safe(parts, next, &j->parts, list)
+		kvfree(parts);
+	INIT_LIST_HEAD(&j->parts);
 	j->result = result;
 	complete(&j->done);
 	if (j->ended) {
@@ -264,6 +387,23 @@ static void sp_join_up(struct sp_link_user *user)
 	strscpy(msg.name, j->name, sizeof(msg.name));
 	if (sp_link_say(user->link, &msg.hdr, SP_MSG_JOIN, sizeof(msg)))
 		sp_join_done(j, -ENOMEM);
+}
+
+static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact);
+
+/* Ask another node. The join may have ended when this returns. */
+static void sp_join_next(struct sp_join *j, const struct sp_addr *to)
+{
+	struct sp_addr next = *to;
+	int ret;
+
+	sp_link_unuse(&j->user);
+	/* @gid stays until there is another answer: the welcome may be on its way. */
+	j->asked = true;
+	j->again = false;
+	ret = j->hops++ < SP_JOIN_HOPS ? sp_join_ask(j, &next) : -ELOOP;
+	if (ret)
+		sp_join_done(j, ret);
 }
 
 static void sp_join_down(struct sp_link_user *user, int error)
@@ -289,6 +429,11 @@ static void sp_join_down(struct sp_link_user *user, int error)
 		break;
 	default:
 		error = -EHOSTUNREACH;
+	}
+	/* It was to see to it that we are taken in: so can others. */
+	if (j->nothers && error != -ENODEV) {
+		sp_join_next(j, &j->others[--j->nothers]);
+		return;
 	}
 	sp_join_done(j, error);
 }
@@ -316,12 +461,24 @@ static int sp_join_here(struct sp_group *g, struct sp_join *j)
 static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact)
 {
 	struct sp_group *g = sp_group_find(j->node, j->name);
+	int ret;
 
 	if (g && g->view.state == SP_VIEW_FAILED)
 		return -EHOSTDOWN;
+	if (g && g->view.state == SP_VIEW_CLOSED)
+		return -ESHUTDOWN;
+	if (g && g->view.id) {
+		if (!sp_config_meets(&g->config, &j->config))
+			return -EPROTOTYPE;
+		ret = sp_ask(g, &j->node->addr, j->local->cookie, j->local->flags);
+		if (ret)
+			return ret;
+		j->gid = g->gid;
+		sp_views_step(g);
+		return 0;
+	}
 	if (g && g->forms) {
-		int ret = sp_join_here(g, j);
-
+		ret = sp_join_here(g, j);
 		if (!ret)
 			sp_join_done(j, 0);
 		return ret;
@@ -345,6 +502,7 @@ static void sp_join_init(struct sp_join *j, struct sp_node *node,
 	j->local = local;
 	strscpy(j->name, name, sizeof(j->name));
 	INIT_LIST_HEAD(&j->on_node);
+	INIT_LIST_HEAD(&j->parts);
 	INIT_LIST_HEAD(&j->user.on_link);
 	init_completion(&j->done);
 }
@@ -356,7 +514,7 @@ static void sp_join_begin(struct sp_join *j, const struct sp_addr *contact)
 	int ret = -ENODEV;
 
 	lockdep_assert_held(&sp_ctl);
-	sp_member_name(j->local);
+	sp_member_name(node, j->local);
 	list_add_tail(&j->on_node, &node->joins);
 	if (!node->dying && !node->sdev->dead)
 		ret = sp_join_ask(j, contact);
@@ -537,6 +695,7 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 	struct sp_node *node = link->node;
 	char name[SP_NAME_LEN];
 	struct sp_group *g;
+	bool again = false;
 	int ret = 0;
 
 	if (strnlen(msg->name, sizeof(msg->name)) == sizeof(msg->name))
@@ -547,13 +706,18 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 		ret = -ENOENT;
 	} else if (g->view.state == SP_VIEW_FAILED) {
 		ret = -EHOSTDOWN;
-	} else if (!g->forms) {
+	} else if (g->view.state == SP_VIEW_CLOSED) {
+		ret = -ESHUTDOWN;
+	} else if (!g->forms && !g->view.id) {
 		ret = -EREMOTE;
 		answer.coordinator = g->coordinator;
 	} else if (!sp_config_meets(&g->config, &msg->config)) {
 		ret = -EPROTOTYPE;
 	} else if (g->view.id) {
-		ret = -EUSERS;
+		ret = sp_ask(g, &link->peer, msg->cookie, msg->flags);
+		answer.view = g->view.id;
+		answer.nothers = sp_asks_others(g, &link->peer, answer.others);
+		again = !ret && !sp_ask_waits(g, &link->peer, msg->cookie);
 	} else {
 		ret = sp_joiner_add(g, &link->peer);
 		if (!ret)
@@ -568,7 +732,13 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 	}
 	if (sp_link_say(link, &answer.hdr, SP_MSG_ANSWER, sizeof(answer)))
 		return -ENOMEM;
-	if (!ret)
+	if (ret)
+		return 0;
+	if (again)
+		sp_peer_greet(g, link);
+	else if (answer.view)
+		sp_views_step(g);
+	else
 		sp_member_complete(g);
 	return 0;
 }
@@ -625,6 +795,41 @@ static int sp_member_in(struct sp_link *link, struct sp_join *j,
 	return 0;
 }
 
+/* The group has a view: we come with a later one. */
+static int sp_join_waits(struct sp_join *j, const struct sp_msg_answer *msg)
+{
+	if (!msg->gid || msg->nothers > SP_OTHERS_MAX ||
+	    !sp_config_ok(&msg->config) ||
+	    !sp_config_meets(&msg->config, &j->config))
+		return -EPROTO;
+	j->gid = msg->gid;
+	j->asked = false;
+	j->config = msg->config;
+	j->nothers = msg->nothers;
+	memcpy(j->others, msg->others, sizeof(j->others));
+	return 0;
+}
+
+/* It is known now for which group a program waits: what was said of it already. */
+static void sp_member_early_welcome(struct sp_node *node, u64 gid)
+{
+	struct sp_early *early, *next;
+	struct sp_link *link;
+	LIST_HEAD(ours);
+	int ret;
+
+	list_for_each_entry_safe(early, next, &node->early, list)
+		if (!sp_early_key(early) && sp_early_gid(early) == gid)
+			list_move_tail(&early->list, &ours);
+	list_for_each_entry_safe(early, next, &ours, list) {
+		link = sp_link_find(node, &early->from);
+		ret = link ? sp_member_welcomed(link, sp_early_part(early)) : 0;
+		if (ret)
+			sp_link_break(link, ret, "a welcome that cannot be");
+		sp_early_free(node, early);
+	}
+}
+
 static int sp_member_answered(struct sp_link *link,
 			      const struct sp_msg_answer *msg)
 {
@@ -653,17 +858,28 @@ found:
 	case -EEXIST:
 	case -EINVAL:
 	case -ENOMEM:
+	case -ESHUTDOWN:
 		break;
 	default:
 		return -EPROTO;
 	}
 	if (ret == -EREMOTE) {
-		struct sp_addr next = msg->coordinator;
-
-		sp_link_unuse(&j->user);
-		ret = j->hops++ < SP_JOIN_HOPS ? sp_join_ask(j, &next) : -ELOOP;
+		sp_join_next(j, &msg->coordinator);
+		return 0;
+	}
+	if (!ret && msg->view) {
+		ret = sp_join_waits(j, msg);
 		if (ret)
 			sp_join_done(j, ret);
+		else
+			sp_member_early_welcome(link->node, msg->gid);
+		/* It comes to no other group. */
+		sp_member_early_answer(link->node);
+		return 0;
+	}
+	/* One of the others may not have known yet that it has left, too. */
+	if (ret == -ENOENT && j->nothers) {
+		sp_join_next(j, &j->others[--j->nothers]);
 		return 0;
 	}
 	if (!ret) {
@@ -735,41 +951,59 @@ static struct sp_early *sp_early_oldest(struct sp_node *node,
 	return n < SP_EARLY_PEER ? NULL : oldest;
 }
 
+/* Keep a message until it is known what it is for. */
+static int sp_early_keep(struct sp_link *link, const struct sp_msg *msg)
+{
+	struct sp_node *node = link->node;
+	struct sp_early *early;
+	int ret;
+
+	early = sp_early_oldest(node, &link->peer);
+	if (early) {
+		/* What gives way is never answered by a key: that group fails. */
+		ret = sp_early_refuse(early, link);
+		if (ret)
+			return ret;
+		sp_early_free(node, early);
+	}
+	if (node->nearly >= SP_EARLY_MAX)
+		return -ENOBUFS;
+	early = kmalloc(sizeof(*early) + msg->len, GFP_KERNEL);
+	if (!early)
+		return -ENOMEM;
+	early->from = link->peer;
+	memcpy(early->msg, msg, msg->len);
+	list_add_tail(&early->list, &node->early);
+	node->nearly++;
+	return 0;
+}
+
 /* A key; the view it belongs to may not be known here yet. */
 static int sp_member_key(struct sp_link *link, const struct sp_msg_key *key)
 {
 	struct sp_group *g = sp_group_find_gid(link->node, key->gid);
 	struct sp_node *node = link->node;
-	struct sp_early *early;
-	int ret;
+	bool later;
 
-	if (g && g->ready) {
-		if (sp_peer_behind(g, link))
-			return sp_member_answer_bye(link, g->gid, -ECONNRESET);
-		sp_peer_key(g, &link->peer, key);
-		return 0;
+	if (key->nlanes > SP_MAX_NODE_LANES ||
+	    key->hdr.len != struct_size(key, lane, key->nlanes))
+		return -EPROTO;
+	/* Who has left and waits to come again may be told keys before the view. */
+	later = g && g->ending && key->view > g->view.id &&
+		(sp_join_waiting(node, key->gid) || sp_join_unanswered(node));
+	if (g && g->ready && !later) {
+		int when = sp_peer_when(g, link, key);
+
+		if (when < 0)
+			return sp_member_answer_bye(link, g->gid, key->view, -ECONNRESET);
+		if (!when) {
+			sp_peer_key(g, &link->peer, key);
+			return 0;
+		}
 	}
-	if (sp_member_forgotten(node, key->gid))
-		return sp_member_answer_bye(link, key->gid, -ECONNRESET);
-	early = sp_early_oldest(node, &link->peer);
-	if (early) {
-		/* What gives way is never answered by a key: that group fails. */
-		ret = sp_member_answer_bye(link, early->key.gid, -ECONNRESET);
-		if (ret)
-			return ret;
-		list_move_tail(&early->list, &node->early);
-	} else {
-		if (node->nearly >= SP_EARLY_MAX)
-			return -ENOBUFS;
-		early = kzalloc(sizeof(*early), GFP_KERNEL);
-		if (!early)
-			return -ENOMEM;
-		list_add_tail(&early->list, &node->early);
-		node->nearly++;
-	}
-	early->from = link->peer;
-	early->key = *key;
-	return 0;
+	if (sp_member_forgotten(node, key->gid, key->view))
+		return sp_member_answer_bye(link, key->gid, key->view, -ECONNRESET);
+	return sp_early_keep(link, &key->hdr);
 }
 
 /**
@@ -784,11 +1018,14 @@ void sp_member_early(struct sp_group *g)
 	LIST_HEAD(ours);
 
 	/* A group that fails for its key may have others looked through. */
-	list_for_each_entry_safe(early, next, &g->node->early, list)
-		if (early->key.gid == g->gid)
+	list_for_each_entry_safe(early, next, &g->node->early, list) {
+		const struct sp_msg_key *key = sp_early_key(early);
+
+		if (key && key->gid == g->gid && key->view <= g->view.id)
 			list_move_tail(&early->list, &ours);
+	}
 	list_for_each_entry_safe(early, next, &ours, list) {
-		sp_peer_key(g, &early->from, &early->key);
+		sp_peer_key(g, &early->from, sp_early_key(early));
 		sp_early_free(g->node, early);
 	}
 }
@@ -873,6 +1110,232 @@ void sp_member_forget(struct sp_node *node)
 		sp_early_free(node, early);
 }
 
+static struct sp_parts *sp_parts_find(struct sp_join *j,
+				      const struct sp_addr *from)
+{
+	struct sp_parts *parts;
+
+	list_for_each_entry(parts, &j->parts, list)
+		if (!sp_addr_cmp(&parts->from, from))
+			return parts;
+	return NULL;
+}
+
+/* The program whose welcome goes on; else any that waits for the group. */
+static struct sp_join *sp_parts_join(struct sp_node *node, const struct sp_addr *from,
+				     const struct sp_msg_part *msg)
+{
+	struct sp_join *j;
+
+	list_for_each_entry(j, &node->joins, on_node)
+		if (msg->off && j->gid == msg->gid && sp_parts_find(j, from))
+			return j;
+	return sp_join_waiting(node, msg->gid);
+}
+
+/* One more part of a welcome. Return: all of it, when this was the last. */
+static struct sp_parts *sp_parts_add(struct sp_join *j, const struct sp_addr *from,
+				     const struct sp_msg_part *msg)
+{
+	struct sp_parts *parts = sp_parts_find(j, from);
+	u32 some = msg->hdr.len - sizeof(*msg);
+
+	if (!msg->off) {
+		if (parts)
+			list_del(&parts->list);
+		kvfree(parts);
+		if (msg->total > SP_WELCOME_MAX)
+			return ERR_PTR(-EPROTO);
+		parts = kvzalloc(sizeof(*parts) + msg->total, GFP_KERNEL_ACCOUNT);
+		if (!parts)
+			return ERR_PTR(-ENOMEM);
+		parts->from = *from;
+		parts->total = msg->total;
+		list_add(&parts->list, &j->parts);
+	}
+	/* Whoever it was begun for has given up. */
+	if (!parts)
+		return NULL;
+	if (msg->off != parts->got || msg->total != parts->total ||
+	    some > parts->total - parts->got)
+		return ERR_PTR(-EPROTO);
+	memcpy((u8 *)parts->data + parts->got, msg->data, some);
+	parts->got += some;
+	return parts->got == parts->total ? parts : NULL;
+}
+
+/* Does a program come with a view? */
+static bool sp_join_due(const struct sp_join *j, u64 gid, const struct sp_view *v)
+{
+	return j->gid == gid && !j->comes &&
+	       sp_view_find_member(v, &j->node->addr, j->local->cookie) >= 0;
+}
+
+/* Make the group here, with all who wait for it and are in the view. */
+static int sp_member_begin(struct sp_node *node, u64 gid, struct sp_join *first,
+			   const struct sp_view *v, struct sp_welcome *welcome)
+{
+	struct sp_group *g;
+	struct sp_join *j;
+	bool due = false;
+
+	if (sp_view_find_node(v, &node->addr) < 0)
+		return -EPROTO;
+	if (v->nmembers > first->config.limit)
+		return -EPROTO;
+	list_for_each_entry(j, &node->joins, on_node)
+		due |= sp_join_due(j, gid, v);
+	/* All that were to come have given up. Others may come with a later view. */
+	if (!due)
+		return -ESTALE;
+	if (sp_group_find(node, first->name))
+		return -EEXIST;
+	g = sp_group_alloc(node, first->name, gid, &first->config);
+	if (IS_ERR(g))
+		return PTR_ERR(g);
+	g->coordinator = node->addr;
+	g->view = *v;
+	g->first = v->id;
+	g->welcome = welcome;
+	list_for_each_entry(j, &node->joins, on_node) {
+		if (!sp_join_due(j, gid, v))
+			continue;
+		sp_group_attach(g, j->local);
+		j->local->group = g;
+		j->comes = true;
+	}
+	sp_member_come(g);
+	sp_group_install(g);
+	return 0;
+}
+
+/* Programs wait for a group that cannot be made here. */
+static void sp_joins_fail(struct sp_node *node, u64 gid, int error)
+{
+	struct sp_join *j;
+
+	while ((j = sp_join_waiting(node, gid)))
+		sp_join_done(j, error);
+}
+
+/* A part of a welcome has come: the first one that is whole counts. */
+static int sp_member_welcomed(struct sp_link *link, const struct sp_msg_part *msg)
+{
+	struct sp_node *node = link->node;
+	struct sp_group *g = sp_group_find_gid(node, msg->gid);
+	struct sp_join *j = sp_parts_join(node, &link->peer, msg);
+	struct sp_welcome *welcome;
+	struct sp_parts *parts;
+	struct sp_view *v;
+	int ret = -ENOMEM;
+	u64 view = 0;
+
+	/* One more, and none too much. */
+	if (g && !g->ending)
+		return 0;
+	/* The answer that names the group may come by another link. */
+	if (!j && sp_join_unanswered(node))
+		return sp_early_keep(link, &msg->hdr);
+	/* It has given up. Its node is in the view for nothing. */
+	if (!j)
+		return sp_part_refuse(link, msg);
+	parts = sp_parts_add(j, &link->peer, msg);
+	if (!parts)
+		return 0;
+	if (IS_ERR(parts))
+		return PTR_ERR(parts);
+	v = kvzalloc(sizeof(*v), GFP_KERNEL);
+	welcome = kvzalloc(sizeof(*welcome), GFP_KERNEL_ACCOUNT);
+	if (v && welcome) {
+		sp_view_init(v, j->config.members, j->config.senders);
+		ret = sp_welcome_decode((u8 *)parts->data, parts->total, v,
+					welcome);
+		view = v->id;
+		/* Joins that end take the parts with them. */
+		if (!ret)
+			ret = sp_member_begin(node, msg->gid, j, v, welcome);
+	}
+	kvfree(v);
+	if (!ret)
+		return 0;
+	kvfree(welcome);
+	if (ret == -EPROTO)
+		return ret;
+	if (ret == -ESTALE)
+		return sp_member_answer_bye(link, msg->gid, view, -ECONNRESET);
+	sp_joins_fail(node, msg->gid, ret);
+	return sp_member_answer_bye(link, msg->gid, view, -ENOMEM);
+}
+
+/**
+ * sp_member_due() - the program of this node that comes as a member of a view
+ * @g: the group
+ * @cookie: what this node calls it
+ *
+ * Context: sp_ctl and the engine's lock are held.
+ *
+ * Return: its member, which is the group's from now on; NULL when it has given up.
+ */
+struct sp_local *sp_member_due(struct sp_group *g, u64 cookie)
+{
+	struct sp_join *j;
+
+	list_for_each_entry(j, &g->node->joins, on_node) {
+		if (j->gid != g->gid || j->comes || j->local->cookie != cookie)
+			continue;
+		j->comes = true;
+		j->local->group = g;
+		return j->local;
+	}
+	return NULL;
+}
+
+/**
+ * sp_member_come() - a view has begun: those who have come with it need wait no more
+ * @g: the group
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_come(struct sp_group *g)
+{
+	struct sp_join *j;
+
+	lockdep_assert_held(&sp_ctl);
+again:
+	/* The end of one may be that of others, too. */
+	list_for_each_entry(j, &g->node->joins, on_node) {
+		if (j->gid != g->gid || !j->comes)
+			continue;
+		sp_join_done(j, 0);
+		goto again;
+	}
+}
+
+/**
+ * sp_member_turned_away() - a group of this node ends that a program here waits for
+ * @node: the node
+ * @cookie: the program
+ * @error: why; -EREMOTE: it has gone on elsewhere
+ * @other: where
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_member_turned_away(struct sp_node *node, u64 cookie, int error,
+			   const struct sp_addr *other)
+{
+	struct sp_join *j;
+
+	list_for_each_entry(j, &node->joins, on_node) {
+		if (j->local->cookie != cookie)
+			continue;
+		if (error == -EREMOTE)
+			sp_join_next(j, other);
+		else
+			sp_join_done(j, error);
+		return;
+	}
+}
+
 /* A member gave up before it knew that it is in the first view. */
 static void sp_member_gave_up(struct sp_group *g, const struct sp_addr *addr)
 {
@@ -901,7 +1364,8 @@ static size_t sp_msg_min(u16 type)
 	case SP_MSG_BYE:
 		return sizeof(struct sp_msg_bye);
 	case SP_MSG_REPORT:
-		return sizeof(struct sp_msg_report);
+	case SP_MSG_WELCOME:
+		return sizeof(struct sp_msg_part);
 	default:
 		return SIZE_MAX;
 	}
@@ -918,7 +1382,7 @@ static size_t sp_msg_min(u16 type)
  */
 int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 {
-	const struct sp_msg_report *report = (const void *)msg;
+	const struct sp_msg_part *part = (const void *)msg;
 	const struct sp_msg_leave *leave = (const void *)msg;
 	struct sp_msg_bye bye;
 	struct sp_group *g;
@@ -938,15 +1402,18 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 	case SP_MSG_KEY:
 		return sp_member_key(link, (const void *)msg);
 	case SP_MSG_REPORT:
-		g = sp_group_find_gid(link->node, report->gid);
+		g = sp_group_find_gid(link->node, part->gid);
 		if (g)
-			sp_views_report(g, link, report);
+			sp_views_report(g, link, part);
 		return 0;
+	case SP_MSG_WELCOME:
+		return sp_member_welcomed(link, part);
 	case SP_MSG_LEAVE:
 		g = sp_group_find_gid(link->node, leave->gid);
 		if (g && g->forms && !g->view.id)
 			sp_view_del(&g->view, &link->peer, &leave->cookie);
-		else if (g && g->view.id &&
+		else if (g && !sp_ask_cancel(g, &link->peer, leave->cookie) &&
+			 g->view.id == 1 &&
 			 sp_view_find_member(&g->view, &link->peer,
 					     leave->cookie) >= 0)
 			sp_member_gave_up(g, &link->peer);
@@ -954,11 +1421,11 @@ int sp_member_message(struct sp_link *link, const struct sp_msg *msg)
 	default:
 		/* What comes of it may be the end of the link. */
 		bye = *(const struct sp_msg_bye *)msg;
-		g = sp_group_find_gid(link->node, bye.gid);
+		g = sp_peer_meant(link, &bye);
 		if (g)
-			sp_peer_bye(g, &link->peer, &bye);
+			sp_peer_bye(g, link, &bye);
 		if (bye.error && (!g || sp_peer_mute(g, &link->peer)))
-			return sp_member_answer_bye(link, bye.gid, 0);
+			return sp_member_answer_bye(link, bye.gid, bye.shared, 0);
 		return 0;
 	}
 }

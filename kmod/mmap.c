@@ -16,9 +16,14 @@
 #include "compat/compat.h"
 #include "engine.h"
 
-/* Regions begin far enough apart for the largest; 32-bit programs get there. */
+/*
+ * Regions begin far enough apart for the largest but the last, which has no end.
+ * 32-bit programs get there.
+ */
 #define SP_MAP_REGION_SHIFT	32
 #define SP_MAP_LANE_SHIFT	25
+
+#define SP_MAP_AROUND	64	/* pages of a lane that one fault maps, a power of two */
 
 enum sp_map_region {
 	SP_MAP_STATUS,
@@ -378,6 +383,8 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 	BUILD_BUG_ON(SPINDLE_UNIT_SHIFT != SP_UNIT_SHIFT);
 	BUILD_BUG_ON(2 * SPINDLE_MAX_WINDOW > 1 << SP_MAP_LANE_SHIFT);
 	BUILD_BUG_ON(SPINDLE_MAX_MEMBERS < SP_MAX_MEMBERS);
+	BUILD_BUG_ON(SP_MAX_SLOTS != SPINDLE_MAX_LANES);
+	BUILD_BUG_ON(SPINDLE_DELIVERY_LANE + 1 < SP_MAX_SLOTS);
 
 	r = kzalloc(sizeof(*r), SP_GFP_VIEW);
 	if (!r)
@@ -418,6 +425,8 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
 	BUILD_BUG_ON(SPINDLE_DELIVERY_EVENT != SP_LOG_EVENT);
 	BUILD_BUG_ON(SPINDLE_DELIVERY_LANE != SP_LOG_SLOT);
 	BUILD_BUG_ON(SPINDLE_DELIVERY_RANK_SHIFT != SP_LOG_RANK_SHIFT);
+	/* Who has left may have passed by what was behind its end: see sp_detach_skip(). */
+	WRITE_ONCE(local->cursor, min(local->cursor, local->end));
 	s->published = min(g->published, local->end);
 	s->rx_base = local->cursor;
 	r->user->rx_released = local->cursor;
@@ -523,7 +532,8 @@ int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 	info->depth = g->config.depth;
 	info->max_msg = g->config.max_msg;
 	info->deliveries = g->core.order.log_size;
-	info->lanes = g->nslots;
+	/* Numbers that lanes may have: others may join once somebody has gone. */
+	info->lanes = SP_MAX_SLOTS;
 	info->lane = -1;
 	if (ss->local.lane)
 		info->lane = ss->local.lane->slot;
@@ -545,8 +555,7 @@ static int sp_map_vmalloc(struct vm_area_struct *vma, void *from, size_t size)
 }
 
 /* A lane's ring into a mapping, twice back to back. */
-static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
-		       u32 lane)
+static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab)
 {
 	u32 n = slab->lay.window >> PAGE_SHIFT;
 	unsigned long addr = vma->vm_start;
@@ -555,8 +564,87 @@ static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
 
 	for (i = 0; !ret && i < 2 * n; i++)
 		ret = vm_insert_page(vma, addr + i * PAGE_SIZE,
-				     sp_slab_ring_page(slab, lane, i % n));
+				     sp_slab_ring_page(slab, i % n));
 	return ret;
+}
+
+/* The page of a lane that a fault wants, and those around it that are not there. */
+static vm_fault_t sp_lane_map(struct vm_fault *vmf, const struct sp_slab *slab, u32 nr)
+{
+	u32 pages = slab->lay.window >> PAGE_SHIFT;
+	struct vm_area_struct *vma = vmf->vma;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long before, after, i;
+	vm_fault_t ret;
+
+	ret = vmf_insert_page(vma, addr, sp_slab_ring_page(slab, nr % pages));
+	if (ret != VM_FAULT_NOPAGE)
+		return ret;
+	before = min_t(unsigned long, nr % SP_MAP_AROUND, (addr - vma->vm_start) >> PAGE_SHIFT);
+	after = min_t(unsigned long, SP_MAP_AROUND - nr % SP_MAP_AROUND,
+		      (vma->vm_end - addr) >> PAGE_SHIFT);
+	addr -= before << PAGE_SHIFT;
+	nr -= before;
+	/* Whatever fails here has a fault of its own. */
+	for (i = 0; i < before + after && ret == VM_FAULT_NOPAGE; i++)
+		ret = vmf_insert_page(vma, addr + (i << PAGE_SHIFT),
+				      sp_slab_ring_page(slab, (nr + i) % pages));
+	return VM_FAULT_NOPAGE;
+}
+
+/*
+ * A page of another's lane, whichever is in the slot now. The lane stays until the
+ * page is in the page table, where sp_rings_forget() finds it.
+ */
+static vm_fault_t sp_lane_fault(struct vm_fault *vmf)
+{
+	struct socket *sock = vmf->vma->vm_file->private_data;
+	struct sp_group *g = sp_sock_group(sp_sk(sock->sk));
+	u64 off = ((u64)vmf->pgoff << PAGE_SHIFT) - SP_MAP_OFFSET(SP_MAP_LANES);
+	u32 nr = (off & ((1U << SP_MAP_LANE_SHIFT) - 1)) >> PAGE_SHIFT;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	const struct sp_slab *slab;
+
+	down_read(&g->map_sem);
+	spin_lock_bh(&g->slots_lock);
+	slab = g->slots[off >> SP_MAP_LANE_SHIFT].slab;
+	spin_unlock_bh(&g->slots_lock);
+	if (slab)
+		ret = sp_lane_map(vmf, slab, nr);
+	up_read(&g->map_sem);
+	return ret;
+}
+
+static const struct vm_operations_struct sp_lane_vm_ops = {
+	.fault = sp_lane_fault,
+};
+
+/**
+ * sp_rings_forget() - no program is to see a lane any more that is over
+ * @g: the group
+ * @slot: the lane's slot, free now; nothing that programs may read lies there
+ *
+ * Behind it the lane may be freed, and another one may come to the slot. Context:
+ * sp_ctl is held, may sleep.
+ */
+void sp_rings_forget(struct sp_group *g, u32 slot)
+{
+	loff_t off = SP_MAP_OFFSET(SP_MAP_LANES) + ((loff_t)slot << SP_MAP_LANE_SHIFT);
+	struct sp_local *local;
+	struct socket *sock;
+
+	lockdep_assert_held(&sp_ctl);
+	/* Faults that have seen the lane are over; those to come find the slot free. */
+	down_write(&g->map_sem);
+	up_write(&g->map_sem);
+	list_for_each_entry(local, &g->locals, on_group) {
+		if (!sp_rings_mapped(local, SPINDLE_MAP_RX))
+			continue;
+		/* A socket that is released is off the list before it is taken apart. */
+		sock = local->sk->sk_socket;
+		unmap_mapping_range(SOCK_INODE(sock)->i_mapping, off,
+				    1 << SP_MAP_LANE_SHIFT, 1);
+	}
 }
 
 /**
@@ -567,16 +655,16 @@ static int sp_map_ring(struct vm_area_struct *vma, const struct sp_slab *slab,
  *
  * Return: 0; -ENOTCONN before SPINDLE_MAP, -EINVAL when there is no such
  * region or it is not asked for as a whole and shared, -EACCES when it may
- * not be written or executed, -ENOMEM.
+ * not be written or executed, or belongs to a direction that was not given over
+ * to mapped rings, -ENOMEM.
  */
 int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 {
 	struct sp_sock *ss = sp_sk(sock->sk);
 	struct sp_group *g = sp_sock_group(ss);
 	u64 off = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	u32 region = off >> SP_MAP_REGION_SHIFT;
+	u32 region = min_t(u64, off >> SP_MAP_REGION_SHIFT, SP_MAP_LANES);
 	size_t size = vma->vm_end - vma->vm_start;
-	const struct sp_lane_slot *slot = NULL;
 	const struct sp_rings *r;
 	bool write = false;
 	size_t want;
@@ -585,7 +673,7 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 	r = smp_load_acquire(&ss->local.rings);
 	if (!g || !r)
 		return -ENOTCONN;
-	off &= SP_MAP_OFFSET(1) - 1;
+	off -= SP_MAP_OFFSET(region);
 	if (off && region != SP_MAP_LANES)
 		return -EINVAL;
 	switch (region) {
@@ -597,6 +685,9 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 		write = true;
 		break;
 	case SP_MAP_DELIVERIES:
+		/* Nothing is kept for who does not say what it has read. */
+		if (!(r->flags & SPINDLE_MAP_RX))
+			return -EACCES;
 		want = sp_deliveries_size(g);
 		break;
 	case SP_MAP_OWN:
@@ -606,13 +697,14 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 		write = true;
 		break;
 	case SP_MAP_LANES:
+		if (!(r->flags & SPINDLE_MAP_RX))
+			return -EACCES;
 		if (off & ((1U << SP_MAP_LANE_SHIFT) - 1))
 			return -EINVAL;
 		off >>= SP_MAP_LANE_SHIFT;
-		if (off >= g->nslots)
+		if (off >= SP_MAX_SLOTS)
 			return -EINVAL;
 		want = 2 * g->config.window;
-		slot = &g->slots[off];
 		break;
 	default:
 		return -EINVAL;
@@ -633,8 +725,11 @@ int sp_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma)
 	case SP_MAP_DELIVERIES:
 		return sp_map_vmalloc(vma, g->core.order.log, want);
 	case SP_MAP_OWN:
-		return sp_map_ring(vma, g->slab, ss->local.lane - g->lanes);
+		return sp_map_ring(vma, ss->local.lane->slab);
 	default:
-		return sp_map_ring(vma, slot->slab, slot->nr);
+		/* Faults insert pages, with the mmap_lock held for read. */
+		vm_flags_mod(vma, VM_MIXEDMAP, 0);
+		vma->vm_ops = &sp_lane_vm_ops;
+		return 0;
 	}
 }

@@ -76,7 +76,8 @@ static int sp_range(u32 value, u32 low, u32 high, bool power)
 static int sp_config_check(const struct sp_config *cfg)
 {
 	if (sp_range(cfg->members, 1, SPINDLE_MAX_MEMBERS, false) ||
-	    sp_range(cfg->senders, 1, cfg->members ?: SPINDLE_MAX_MEMBERS,
+	    sp_range(cfg->limit, cfg->members ?: 1, SPINDLE_MAX_MEMBERS, false) ||
+	    sp_range(cfg->senders, 1, cfg->limit ?: SPINDLE_MAX_MEMBERS,
 		     false) ||
 	    /* A ring is mapped by pages. */
 	    sp_range(cfg->window, max_t(u32, SPINDLE_MIN_WINDOW, PAGE_SIZE),
@@ -180,6 +181,7 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	if (!opt.members)
 		return -ERANGE;
 	cfg.members = opt.members;
+	cfg.limit = opt.max_members ?: SPINDLE_MAX_MEMBERS;
 	cfg.senders = opt.senders;
 	cfg.window = opt.window ?: sp_default_window(&cfg);
 	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
@@ -235,6 +237,7 @@ static int sp_opt_join(struct socket *sock, sockptr_t optval,
 	if (ret)
 		return ret == -EADDRNOTAVAIL ? -EINVAL : ret;
 	cfg.members = opt.members;
+	cfg.limit = opt.max_members;
 	cfg.senders = opt.senders;
 	cfg.window = opt.window;
 	cfg.max_msg = opt.max_msg;
@@ -420,6 +423,7 @@ static void sp_opt_info(const struct sp_sock *ss,
 	info->sent = READ_ONCE(ss->sent);
 	info->received = READ_ONCE(ss->received);
 	info->optimise_off = sp_config_off(&g->config);
+	info->max_members = g->config.limit;
 }
 
 static int sp_opt_give(const void *from, size_t size, char __user *optval,

@@ -12,15 +12,15 @@ static struct sp_group *sp_group_of(struct sp_core *c)
 }
 
 static void sp_smc_lane_lock(struct sp_core *c, u32 own)
-	__acquires(&sp_group_of(c)->lanes[own].lock)
+	__acquires(&sp_group_of(c)->lanes[own]->lock)
 {
-	spin_lock(&sp_group_of(c)->lanes[own].lock);
+	spin_lock(&sp_group_of(c)->lanes[own]->lock);
 }
 
 static void sp_smc_lane_unlock(struct sp_core *c, u32 own)
-	__releases(&sp_group_of(c)->lanes[own].lock)
+	__releases(&sp_group_of(c)->lanes[own]->lock)
 {
-	spin_unlock(&sp_group_of(c)->lanes[own].lock);
+	spin_unlock(&sp_group_of(c)->lanes[own]->lock);
 }
 
 /* A link that is down is no fault of the peer: the control plane is told of it. */
@@ -35,22 +35,23 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	struct sp_group *g = sp_group_of(c);
 	struct sp_group_peer *gp = g->peer[node];
 	struct sp_link *link = gp->user.link;
-	const struct sp_layout *lay = &g->slab->lay;
-	u64 ring = sp_layout_ring(lay, own);
-	u64 desc = sp_layout_desc(lay, own);
+	const struct sp_slab *slab = g->lanes[own]->slab;
+	const struct sp_target *to = &gp->to_lane[own];
 	const struct {
 		u64 base;
 		const struct sp_seg *seg;
 	} parts[] = {
-		{ ring, &run->bytes[0] }, { ring, &run->bytes[1] },
-		{ desc, &run->desc[0] }, { desc, &run->desc[1] },
+		{ g->lay.ring_off, &run->bytes[0] },
+		{ g->lay.ring_off, &run->bytes[1] },
+		{ 0, &run->desc[0] },
+		{ 0, &run->desc[1] },
 	};
 	u32 slots = 0;
 	int ret = 0;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(parts); i++)
-		slots += sp_post_write_slots(link, g->slab,
+		slots += sp_post_write_slots(link, slab,
 					     parts[i].base + parts[i].seg->off,
 					     parts[i].seg->len);
 	if (!sp_post_room(link, slots)) {
@@ -59,9 +60,9 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	}
 	/* Should one fail in the middle, all are built again: no harm done. */
 	for (i = 0; i < ARRAY_SIZE(parts) && !ret; i++)
-		ret = sp_post_write(link, g->slab,
+		ret = sp_post_write(link, slab,
 				    parts[i].base + parts[i].seg->off,
-				    parts[i].seg->len, gp->iova, gp->rkey);
+				    parts[i].seg->len, to->iova, to->rkey);
 	if (!ret)
 		WRITE_ONCE(g->counters.rdma_writes,
 			   g->counters.rdma_writes + slots);
@@ -71,7 +72,7 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 /* Bytes of a run of own lane @own, the lane's descriptors first. Return: their end. */
 static u8 *sp_smc_carry(struct sp_group *g, u32 own, const struct sp_run *run, u8 *to)
 {
-	const u8 *desc = g->slab->base + sp_layout_desc(&g->slab->lay, own);
+	const struct sp_slab *slab = g->lanes[own]->slab;
 	struct sp_wire_run *wire = (struct sp_wire_run *)to;
 	int i;
 
@@ -82,11 +83,11 @@ static u8 *sp_smc_carry(struct sp_group *g, u32 own, const struct sp_run *run, u
 	wire->len = run->bytes[0].len + run->bytes[1].len;
 	to = wire->desc;
 	for (i = 0; i < 2; i++) {
-		memcpy(to, desc + run->desc[i].off, run->desc[i].len);
+		memcpy(to, slab->base + run->desc[i].off, run->desc[i].len);
 		to += run->desc[i].len;
 	}
 	/* The ring is mapped twice, back to back. */
-	memcpy(to, g->slab->ring[own] + wire->off, wire->len);
+	memcpy(to, slab->ring + wire->off, wire->len);
 	return to + wire->len;
 }
 
@@ -123,10 +124,10 @@ static int sp_smc_post_row(struct sp_core *c, u32 node,
 	int ret;
 
 	if (c->peers[node].polled) {
-		u64 at = gp->iova + sp_layout_row(&g->slab->lay, c->view);
+		u64 at = gp->to_rows.iova + sp_row_off(c->view);
 
 		ret = sp_post_snap(gp->user.link, cells, n * sizeof(*cells), at,
-				   gp->rkey, ticket);
+				   gp->to_rows.rkey, ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.rdma_writes,
 				   g->counters.rdma_writes + 1);
@@ -140,14 +141,14 @@ static int sp_smc_post_row(struct sp_core *c, u32 node,
 
 /**
  * sp_smc_carry_max() - the longest run that a row of this node carries
- * @lay: layout of its slab
+ * @lanes: how many lanes it has
  *
  * Return: bytes of messages and descriptors.
  */
-u32 sp_smc_carry_max(const struct sp_layout *lay)
+u32 sp_smc_carry_max(u32 lanes)
 {
 	u32 row = sizeof(struct sp_msg_row) + sizeof(struct sp_wire_run) +
-		  (SP_CELL_LANES + lay->lanes) * sizeof(struct sp_cell);
+		  (SP_CELL_LANES + lanes) * sizeof(struct sp_cell);
 
 	return min(SP_CARRY_MAX, SP_MSG_MAX - row);
 }
@@ -204,30 +205,51 @@ static void sp_smc_count(struct sp_group *g)
 	atomic64_fetch_inc_release(&g->counters.receives);
 }
 
-/* What follows the cells of a row: is that a run that fits into the sender's slab? */
-static bool sp_smc_run_fits(const struct sp_layout *lay,
+/* What follows the cells of a row: is that a run that fits into a lane of the sender? */
+static bool sp_smc_run_fits(const struct sp_group_peer *gp,
 			    const struct sp_wire_run *run, u32 len)
 {
-	return len >= sizeof(*run) && run->lane < lay->lanes &&
+	const struct sp_layout *lay = &gp->g->lay;
+
+	return len >= sizeof(*run) && run->lane < SP_MAX_NODE_LANES &&
+	       READ_ONCE(gp->lanes[run->lane]) &&
 	       run->ndesc <= lay->depth && run->slot < lay->depth &&
 	       run->off < lay->window && run->len <= lay->window &&
 	       len == sizeof(*run) + run->ndesc * sizeof(struct sp_desc) + run->len;
 }
 
-/* Put a run that came with a row where writes would have put it. */
-static void sp_smc_fill(struct sp_slab *slab, const struct sp_wire_run *run)
+/*
+ * Put a run that came with a row where writes would have put it. Another lane may have
+ * begun there since: a row of an earlier view knew nothing of that one.
+ */
+static void sp_smc_fill(const struct sp_group_peer *gp, u64 view,
+			const struct sp_wire_run *run)
 {
+	/* Pairs with sp_memory_bind(). */
+	const struct sp_slab *slab = smp_load_acquire(&gp->lanes[run->lane]);
 	const struct sp_layout *lay = &slab->lay;
-	u64 desc = sp_layout_desc(lay, run->lane);
 	u32 first = min_t(u32, run->ndesc, lay->depth - run->slot);
 	u32 each = sizeof(struct sp_desc);
 
-	memcpy(slab->base + desc + run->slot * each, run->desc, first * each);
-	memcpy(slab->base + desc, run->desc + first * each,
-	       (run->ndesc - first) * each);
+	if (view < READ_ONCE(slab->since))
+		return;
+	memcpy(slab->base + run->slot * each, run->desc, first * each);
+	memcpy(slab->base, run->desc + first * each, (run->ndesc - first) * each);
 	/* The ring is mapped twice, back to back. */
-	memcpy(slab->ring[run->lane] + run->off, run->desc + run->ndesc * each,
-	       run->len);
+	memcpy(slab->ring + run->off, run->desc + run->ndesc * each, run->len);
+}
+
+/* What a peer has written is there for the CPU, too. */
+static void sp_smc_arrived(struct sp_group_peer *gp)
+{
+	struct sp_slab *slab;
+	u32 i;
+
+	for (i = 0; gp->synced && i < SP_MAX_NODE_LANES; i++) {
+		slab = READ_ONCE(gp->lanes[i]);
+		if (slab)
+			sp_slab_arrived(slab);
+	}
 }
 
 /**
@@ -248,19 +270,15 @@ void sp_group_row(struct sp_link *link, const struct sp_msg_row *row)
 
 	rcu_read_lock();
 	gp = sp_smc_peer(link, READ_ONCE(row->handle));
-	/* Its numbers of lanes may have become fewer, but never more. */
-	if (!gp || row->ncells > SP_CELL_LANES + gp->slab->lay.lanes ||
-	    len < cells)
+	if (!gp || row->ncells > SP_CELL_LANES + SP_MAX_NODE_LANES || len < cells)
 		goto out;
 	run = (const void *)row->cells + cells;
-	if (row->runs ? !sp_smc_run_fits(&gp->slab->lay, run, len - cells) :
-	    len != cells)
+	if (row->runs ? !sp_smc_run_fits(gp, run, len - cells) : len != cells)
 		goto out;
-	to = (struct sp_cell *)(gp->slab->base +
-				sp_layout_row(&gp->slab->lay, row->view));
-	sp_slab_arrived(gp->slab);
+	to = (struct sp_cell *)(gp->rows->base + sp_row_off(row->view));
+	sp_smc_arrived(gp);
 	if (row->runs)
-		sp_smc_fill(gp->slab, run);
+		sp_smc_fill(gp, row->view, run);
 	/*
 	 * The completion of this receive orders all the peer has written before
 	 * it; the engine's barrier in sp_cell_get() pairs with this one.

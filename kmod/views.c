@@ -19,6 +19,7 @@
 
 #define SP_TEND_MS	5	/* between looks at keys and requests that go back */
 #define SP_LINGER_MS	100	/* between looks at members that are to leave */
+#define SP_COME_MS	30000	/* for who has come to say its key */
 #define SP_BYE_MS	5000	/* for who was put out to say bye, or suspect_ms */
 
 /* A report to be sent, a part of it, and one that has come: under sp_ctl. */
@@ -26,8 +27,13 @@ static u64 sp_report_out[DIV_ROUND_UP(SP_REPORT_MAX, sizeof(u64))];
 static u64 sp_report_part[SP_MSG_MAX / sizeof(u64)];
 static struct sp_report sp_report_in;
 
-/* Does the group have a view, and take part in what follows it? */
-static bool sp_views_live(const struct sp_group *g)
+/**
+ * sp_views_live() - does a group have a view, and take part in what follows it
+ * @g: the group
+ *
+ * Return: true when it does.
+ */
+bool sp_views_live(const struct sp_group *g)
 {
 	return !g->ending && (g->view.state == SP_VIEW_ACTIVE ||
 			      g->view.state == SP_VIEW_CLOSED);
@@ -38,12 +44,6 @@ static u32 sp_report_size(u32 nlanes, u32 nmembers, u32 joins)
 {
 	return sizeof(struct sp_wire_report) + 2 * nlanes * sizeof(u64) +
 	       joins * sizeof(struct sp_join_request) + 2 * nmembers;
-}
-
-static u8 *sp_report_put(u8 *to, const void *from, size_t len)
-{
-	memcpy(to, from, len);
-	return to + len;
 }
 
 static u32 sp_report_encode(const struct sp_view *v, const struct sp_report *r,
@@ -64,19 +64,13 @@ static u32 sp_report_encode(const struct sp_view *v, const struct sp_report *r,
 	w->wedged = r->wedged;
 	w->by = r->accusation.by;
 	w->of = r->accusation.of;
-	to = sp_report_put(to, r->counts, v->nlanes * sizeof(r->counts[0]));
-	to = sp_report_put(to, p->trim, v->nlanes * sizeof(p->trim[0]));
-	to = sp_report_put(to, r->joins, r->njoins * sizeof(r->joins[0]));
-	to = sp_report_put(to, p->joins, p->njoins * sizeof(p->joins[0]));
-	to = sp_report_put(to, r->leaves, v->nmembers);
-	to = sp_report_put(to, p->reason, v->nmembers);
+	to = sp_wire_put(to, r->counts, v->nlanes * sizeof(r->counts[0]));
+	to = sp_wire_put(to, p->trim, v->nlanes * sizeof(p->trim[0]));
+	to = sp_wire_put(to, r->joins, r->njoins * sizeof(r->joins[0]));
+	to = sp_wire_put(to, p->joins, p->njoins * sizeof(p->joins[0]));
+	to = sp_wire_put(to, r->leaves, v->nmembers);
+	to = sp_wire_put(to, p->reason, v->nmembers);
 	return to - (u8 *)w;
-}
-
-static const u8 *sp_report_get(const u8 *from, void *to, size_t len)
-{
-	memcpy(to, from, len);
-	return from + len;
 }
 
 static int sp_report_decode(const struct sp_wire_report *w, u32 len,
@@ -100,43 +94,62 @@ static int sp_report_decode(const struct sp_wire_report *w, u32 len,
 	r->njoins = w->njoins;
 	p->ballot = w->ballot;
 	p->njoins = w->taken;
-	from = sp_report_get(from, r->counts, w->nlanes * sizeof(r->counts[0]));
-	from = sp_report_get(from, p->trim, w->nlanes * sizeof(p->trim[0]));
-	from = sp_report_get(from, r->joins, w->njoins * sizeof(r->joins[0]));
-	from = sp_report_get(from, p->joins, w->taken * sizeof(p->joins[0]));
-	from = sp_report_get(from, r->leaves, w->nmembers);
-	sp_report_get(from, p->reason, w->nmembers);
+	from = sp_wire_get(from, r->counts, w->nlanes * sizeof(r->counts[0]));
+	from = sp_wire_get(from, p->trim, w->nlanes * sizeof(p->trim[0]));
+	from = sp_wire_get(from, r->joins, w->njoins * sizeof(r->joins[0]));
+	from = sp_wire_get(from, p->joins, w->taken * sizeof(p->joins[0]));
+	from = sp_wire_get(from, r->leaves, w->nmembers);
+	sp_wire_get(from, p->reason, w->nmembers);
 	return 0;
 }
 
+/**
+ * sp_parts_say() - say to a peer what is longer than a message
+ * @link: the link to it, up
+ * @type: SP_MSG_*
+ * @msg: room for a message of SP_MSG_MAX bytes
+ * @gid: the group
+ * @data: what is said
+ * @len: its length
+ *
+ * Context: sp_ctl is held, may sleep.
+ *
+ * Return: 0, or a negative errno when only some of the parts were said.
+ */
+int sp_parts_say(struct sp_link *link, u16 type, struct sp_msg_part *msg,
+		 u64 gid, const void *data, u32 len)
+{
+	const u32 most = SP_MSG_MAX - sizeof(*msg);
+	int ret = 0;
+	u32 off;
+
+	for (off = 0; off < len && !ret; off += most) {
+		u32 some = min(len - off, most);
+
+		msg->gid = gid;
+		msg->total = len;
+		msg->off = off;
+		memcpy(msg->data, data + off, some);
+		ret = sp_link_say(link, &msg->hdr, type, sizeof(*msg) + some);
+	}
+	return ret;
+}
+
 /*
- * Send the report in sp_report_out to one node, in parts. False when the link has
- * failed amid that: other groups may have sent theirs since.
+ * Send the report in sp_report_out to one node. False when the link has failed amid
+ * that: other groups may have sent theirs since.
  */
 static bool sp_report_send(struct sp_group_peer *gp, u32 len)
 {
-	struct sp_msg_report *msg = (struct sp_msg_report *)sp_report_part;
-	const u32 most = SP_MSG_MAX - sizeof(*msg);
+	struct sp_msg_part *msg = (struct sp_msg_part *)sp_report_part;
 	struct sp_link *link = gp->user.link;
-	u32 off;
 
-	if (!link || link->state != SP_LINK_UP)
+	if (!link || link->state != SP_LINK_UP ||
+	    !sp_parts_say(link, SP_MSG_REPORT, msg, gp->g->gid, sp_report_out, len))
 		return true;
-	for (off = 0; off < len; off += most) {
-		u32 some = min(len - off, most);
-
-		msg->gid = gp->g->gid;
-		msg->total = len;
-		msg->off = off;
-		memcpy(msg->data, (const u8 *)sp_report_out + off, some);
-		if (sp_link_say(link, &msg->hdr, SP_MSG_REPORT,
-				sizeof(*msg) + some)) {
-			/* It would wait for this for ever. */
-			sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
-			return false;
-		}
-	}
-	return true;
+	/* It would wait for this for ever. */
+	sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
+	return false;
 }
 
 /*
@@ -184,6 +197,24 @@ static void sp_views_send(struct sp_group *g)
 		sp_views_drop(g);
 		len = sp_views_encode(g);
 	}
+}
+
+/**
+ * sp_views_tell() - a node can be reached now that has come with the view
+ * @gp: the node
+ *
+ * What was said before of this view it may not have understood. Context: sp_ctl is
+ * held, may sleep.
+ */
+void sp_views_tell(struct sp_group_peer *gp)
+{
+	struct sp_group *g = gp->g;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!sp_views_live(g) || sp_suspects(&g->ballot, gp->rank))
+		return;
+	if (!sp_report_send(gp, sp_views_encode(g)))
+		sp_views_drop(g);
 }
 
 /* A node is not heard any more: whether this node has found out, or others. */
@@ -249,7 +280,7 @@ static void sp_views_reported(struct sp_group *g, struct sp_group_peer *gp,
  * Context: sp_ctl is held, may sleep.
  */
 void sp_views_report(struct sp_group *g, struct sp_link *link,
-		     const struct sp_msg_report *msg)
+		     const struct sp_msg_part *msg)
 {
 	struct sp_group_peer *gp = sp_peer_find(g, &link->peer);
 	u32 some = msg->hdr.len - sizeof(*msg);
@@ -264,6 +295,9 @@ void sp_views_report(struct sp_group *g, struct sp_link *link,
 		gp->got = 0;
 		gp->total = msg->total;
 	}
+	/* It was begun before this node was ready for it. */
+	if (!gp->total)
+		return;
 	if (msg->off != gp->got || msg->total != gp->total ||
 	    msg->total > SP_REPORT_MAX || some > msg->total - msg->off) {
 		sp_views_suspect(g, gp, "reports what no correct node does");
@@ -274,6 +308,7 @@ void sp_views_report(struct sp_group *g, struct sp_link *link,
 	if (gp->got != msg->total)
 		return;
 	gp->got = 0;
+	gp->total = 0;
 	w = (const struct sp_wire_report *)gp->report;
 	if (sp_report_decode(w, msg->total, &sp_report_in))
 		sp_views_suspect(g, gp, "reports what no correct node does");
@@ -329,12 +364,14 @@ int sp_views_begin(struct sp_group *g)
 	lockdep_assert_held(&sp_ctl);
 	if (!ev)
 		return -ENOMEM;
+	if (g->welcome)
+		ev->stayed = g->welcome->stayed;
 	ret = sp_event_publish(g, ev);
 	if (ret) {
 		sp_event_put(ev);
 		return ret;
 	}
-	g->ballot.limit = g->view.nmembers;
+	g->ballot.limit = g->config.limit;
 	g->ballot.minority = g->config.flags & SP_CONFIG_NO_MAJORITY;
 	sp_ballot_init(&g->ballot, &ev->view, g->self,
 		       g->reports[g->view.id & 1]);
@@ -365,13 +402,38 @@ bool sp_views_wedged(const struct sp_group *g)
 	}
 }
 
-/* A group that is closed, or about to be, cannot fail any more, but it can end. */
-static void sp_views_fail(struct sp_group *g, int error)
+/**
+ * sp_views_fail() - a group that has a view cannot go on here
+ * @g: the group
+ * @error: why
+ *
+ * One that is closed, or about to be, cannot fail any more, but it can end. Context:
+ * sp_ctl is held, may sleep.
+ */
+void sp_views_fail(struct sp_group *g, int error)
 {
+	lockdep_assert_held(&sp_ctl);
 	if (READ_ONCE(g->closing))
 		sp_group_close(g);
 	sp_group_fail(g, error);
 	sp_group_end(g, error);
+}
+
+/**
+ * sp_views_doubt() - suspect a node, and go on with what was begun
+ * @g: the group
+ * @node: the node, by rank in the view; sp_views_step() is to follow
+ * @why: for the log: what about it
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_views_doubt(struct sp_group *g, u32 node, const char *why)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (!sp_suspect(&g->ballot, node))
+		return;
+	sp_views_blame(g, node, why);
+	g->dirty = true;
 }
 
 /**
@@ -388,12 +450,9 @@ void sp_views_faulty(struct sp_group *g, u64 nodes)
 	lockdep_assert_held(&sp_ctl);
 	if (nodes)
 		sp_views_tend_soon(g);
-	for (i = 0; i < g->view.nnodes; i++) {
-		if (!(nodes >> i & 1) || !sp_suspect(&g->ballot, i))
-			continue;
-		sp_views_blame(g, i, "wrote what no correct node writes");
-		g->dirty = true;
-	}
+	for (i = 0; i < g->view.nnodes; i++)
+		if (nodes >> i & 1)
+			sp_views_doubt(g, i, "wrote what no correct node writes");
 }
 
 /* In one step this node takes nothing more of the view, and says how far it was. */
@@ -417,6 +476,25 @@ static void sp_views_wedge(struct sp_group *g)
 	sp_views_faulty(g, faulty);
 }
 
+/* The node that has an address in the next view; NULL for this one. */
+static struct sp_group_peer *sp_views_peer(struct sp_group *g,
+					   const struct sp_addr *addr)
+{
+	struct sp_group_peer **come = sp_grow_peer(g, addr);
+
+	return come ? *come : sp_peer_find(g, addr);
+}
+
+static struct sp_local *sp_views_local(struct sp_group *g, u64 cookie)
+{
+	struct sp_local *local;
+
+	list_for_each_entry(local, &g->locals, on_group)
+		if (local->cookie == cookie)
+			return local;
+	return NULL;
+}
+
 /* Where each lane and node of the next view was in this one. */
 static void sp_views_prepare(struct sp_group *g, const struct sp_view *v,
 			     const struct sp_proposal *p)
@@ -429,20 +507,58 @@ static void sp_views_prepare(struct sp_group *g, const struct sp_view *v,
 	next->epoch = g->gid + v->id;
 	next->fresh = 0;
 	next->peers = g->spare;
-	for (i = 0; i < v->nnodes; i++)
-		next->node_was[i] = sp_view_find_node(&g->view,
-						      &v->nodes[i].addr);
+	for (i = 0; i < v->nnodes; i++) {
+		const struct sp_addr *addr = &v->nodes[i].addr;
+
+		next->node_was[i] = sp_view_stayed(v, &g->view, addr) ?
+			sp_view_find_node(&g->view, addr) : -1;
+		if (next->node_was[i] < 0)
+			sp_memory_attach(*sp_grow_peer(g, addr), &next->peers[i]);
+	}
 	for (i = 0; i < v->nmembers; i++) {
 		const struct sp_member *m = &v->members[i];
-		s32 was;
+		int was = sp_view_find_member(&g->view, &m->addr, m->cookie);
 
 		if (m->lane < 0)
 			continue;
-		was = g->view.members[sp_view_find_member(&g->view, &m->addr,
-							  m->cookie)].lane;
-		next->slot[m->lane] = g->core.order.slot[was];
-		next->base[m->lane] = p->trim[was];
+		if (was >= 0) {
+			s32 lane = g->view.members[was].lane;
+
+			next->slot[m->lane] = g->core.order.slot[lane];
+			next->base[m->lane] = p->trim[lane];
+			continue;
+		}
+		next->slot[m->lane] = sp_grow_lane(g, m, sp_views_peer(g, &m->addr));
+		next->base[m->lane] = 0;
+		if (m->node == next->self)
+			next->fresh |= 1ULL << m->nr;
 	}
+}
+
+/* Own lanes that are over with this view: another may have its number in the next. */
+static void sp_views_retire(struct sp_group *g, const struct sp_view *v)
+{
+	struct sp_group_peer *gp;
+	bool any = false;
+	u32 i;
+
+	for (i = 0; i < g->nlanes; i++) {
+		struct sp_lane_tx *lane = g->lanes[i];
+
+		if (!lane || sp_view_find_member(v, &g->node->addr,
+						 lane->cookie) >= 0)
+			continue;
+		spin_lock(&lane->lock);
+		lane->tx.fin = true;
+		spin_unlock(&lane->lock);
+		g->core.own[i].tx = NULL;
+		any = true;
+	}
+	if (!any)
+		return;
+	list_for_each_entry(gp, &g->peers, on_group)
+		if (gp->user.link)
+			gp->retired = READ_ONCE(gp->user.link->built);
 }
 
 /* The sending sides of this node's lanes in the next view. */
@@ -451,22 +567,17 @@ static void sp_views_own(struct sp_group *g, const struct sp_view *v)
 	s64 start = g->core.order.delivered + 1;
 	u32 i;
 
-	for (i = 0; i < g->nlanes; i++) {
-		struct sp_lane_tx *lane = &g->lanes[i];
-		int rank = sp_view_find_member(v, &g->node->addr, lane->cookie);
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		struct sp_lane_tx *lane;
 
+		if (m->node != g->next->self || m->lane < 0)
+			continue;
+		lane = g->lanes[m->nr];
 		spin_lock(&lane->lock);
-		if (rank < 0) {
-			lane->tx.fin = true;
-		} else {
-			s32 nr = v->members[rank].lane;
-
-			sp_tx_view(&lane->tx, g->next->base[nr], start, nr,
-				   v->nlanes);
-		}
+		sp_tx_view(&lane->tx, g->next->base[m->lane], start, m->lane,
+			   v->nlanes);
 		spin_unlock(&lane->lock);
-		if (rank < 0 && i < g->core.nown)
-			g->core.own[i].tx = NULL;
 	}
 }
 
@@ -521,24 +632,132 @@ static void sp_views_publish(struct sp_group *g)
 	sp_rings_publish(g);
 	sp_group_wake_members(g, true, true);
 	sp_detach_all(g);
+	sp_detach_pass_by(g);
 }
 
 /* Nodes of the view that begins, by rank. Under the engine's lock. */
 static void sp_views_nodes(struct sp_group *g, const struct sp_view *v)
 {
+	struct sp_group_peer *was[SP_MAX_MEMBERS], *gp;
 	u32 i;
 
+	BUILD_BUG_ON(sizeof(was) != sizeof(g->peer));
+	memcpy(was, g->peer, sizeof(was));
 	memset(g->peer, 0, sizeof(g->peer));
-	for (i = 0; i < g->npeers; i++) {
-		struct sp_group_peer *gp = &g->peers[i];
-
-		if (gp->rank < 0 || !sp_addr_cmp(&gp->addr, &g->node->addr))
+	list_for_each_entry(gp, &g->peers, on_group) {
+		if (gp->rank < 0)
 			continue;
-		gp->rank = sp_view_find_node(v, &gp->addr);
-		if (gp->rank >= 0)
-			g->peer[gp->rank] = gp;
-		else
+		gp->rank = -1;
+		gp->until = v->id - 1;
+		gp->since = jiffies;
+	}
+	for (i = 0; i < v->nnodes; i++) {
+		s32 before = g->next->node_was[i];
+
+		if (i == g->next->self)
+			continue;
+		if (before >= 0) {
+			gp = was[before];
+		} else {
+			struct sp_group_peer **come;
+
+			come = sp_grow_peer(g, &v->nodes[i].addr);
+			gp = *come;
+			*come = NULL;
+			gp->comes = true;
+			gp->came = v->id;
 			gp->since = jiffies;
+			list_add_tail(&gp->on_group, &g->peers);
+		}
+		gp->rank = i;
+		g->peer[i] = gp;
+	}
+}
+
+/* Members of this node that come with the view begin to read with its event. */
+static void sp_views_come(struct sp_group *g, const struct sp_view *v, u64 at)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		struct sp_local *local;
+
+		if (m->node != g->next->self)
+			continue;
+		local = sp_member_due(g, m->cookie);
+		if (!local)
+			continue;
+		kref_get(&g->ref);
+		local->end = ~0ULL;
+		local->cursor = at;
+		local->lane = m->lane < 0 ? NULL : g->lanes[m->nr];
+		if (local->lane) {
+			spin_lock(&local->lane->lock);
+			local->lane->member = local;
+			if (local->fin)
+				sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
+			spin_unlock(&local->lane->lock);
+		}
+		list_add_tail(&local->on_group, &g->locals);
+	}
+}
+
+/* Programs that have given up before they came: their members leave at once. */
+static void sp_views_orphans(struct sp_group *g)
+{
+	u32 i;
+
+	for (i = 0; i < g->view.nmembers; i++) {
+		const struct sp_member *m = &g->view.members[i];
+		struct sp_lane_tx *lane;
+
+		if (m->node != g->self || sp_views_local(g, m->cookie))
+			continue;
+		lane = m->lane < 0 ? NULL : g->lanes[m->nr];
+		if (!lane) {
+			if (sp_ballot_leave(&g->ballot, i, SP_EXITED))
+				g->dirty = true;
+		} else if (!lane->tx.fin) {
+			spin_lock_bh(&lane->lock);
+			lane->tx.fin = true;
+			spin_unlock_bh(&lane->lock);
+			lane->until = jiffies;
+			lane->patience = 0;
+			WRITE_ONCE(lane->leaving, SP_EXITED);
+		}
+	}
+}
+
+/**
+ * sp_views_orphaned() - see to members here whose programs have given up
+ * @g: the group, its view installed
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_orphaned(struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	sp_views_orphans(g);
+	sp_views_step(g);
+}
+
+/* Links to nodes that have come, and keys to lanes that have. */
+static void sp_views_meet(struct sp_group *g, const struct sp_view *old)
+{
+	struct sp_group_peer *gp;
+	u32 i;
+
+	for (i = 0; i < g->view.nmembers && !g->ending; i++) {
+		const struct sp_member *m = &g->view.members[i];
+
+		gp = g->peer[m->node];
+		if (!gp || sp_view_find_member(old, &m->addr, m->cookie) >= 0)
+			continue;
+		if (gp->handle)
+			sp_peer_say_more(gp);
+		else if (sp_peer_meet(gp))
+			sp_views_suspect(g, gp, "cannot be reached");
 	}
 }
 
@@ -548,6 +767,8 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 {
 	struct sp_engine *engine = g->node->sdev->engine;
 	struct sp_order *o = &g->core.order;
+	u64 at;
+	u32 i;
 	int ret;
 
 	spin_lock_bh(&engine->lock);
@@ -565,9 +786,12 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 	}
 	if (ret)
 		goto unlock;
+	at = ev->at;
 	/* Requests to who is in the view no more may be sent again for a while. */
-	if (ev->view.nnodes != g->view.nnodes)
-		g->core.hold = true;
+	for (i = 0; i < g->view.nnodes; i++)
+		if (!sp_view_stayed(&ev->view, &g->view, &g->view.nodes[i].addr))
+			g->core.hold = true;
+	sp_views_retire(g, &ev->view);
 	sp_views_prepare(g, &ev->view, p);
 	sp_views_own(g, &ev->view);
 	sp_core_install(&g->core, g->next);
@@ -577,7 +801,12 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 	g->view = ev->view;
 	g->self = g->next->self;
 	sp_views_nodes(g, &ev->view);
+	sp_views_come(g, &ev->view, at);
 	sp_views_locals(g);
+	sp_peer_opens(g);
+	g->greeting_len = 0;
+	if (g->growth && g->growth->npeers)
+		sp_greeting_make(g, ev->stayed);
 	sp_slow_view(g, g->ballot.view);
 	sp_views_publish(g);
 unlock:
@@ -601,13 +830,10 @@ static int sp_views_farewell(const struct sp_event *ev,
 /* Nodes that are in the view no more are told so. */
 static void sp_views_part(struct sp_group *g, const struct sp_event *ev)
 {
-	u32 i;
+	struct sp_group_peer *gp;
 
-	for (i = 0; i < g->npeers && !g->ending; i++) {
-		struct sp_group_peer *gp = &g->peers[i];
-
-		if (gp->rank >= 0 || !gp->user.link || gp->bye_said ||
-		    !sp_addr_cmp(&gp->addr, &g->node->addr))
+	list_for_each_entry(gp, &g->peers, on_group) {
+		if (g->ending || gp->rank >= 0 || !gp->user.link || gp->bye_said)
 			continue;
 		sp_peer_done(gp);
 		sp_peer_say_bye(gp, sp_views_farewell(ev, &gp->addr));
@@ -643,14 +869,17 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 		sp_views_fail(g, ret);
 		return;
 	}
-	pr_info_ratelimited("spindle: %s: group %s: view %llu of %u members on %u nodes, %u gone\n",
+	pr_info_ratelimited("spindle: %s: group %s: view %llu of %u members on %u nodes, %u gone, %u come\n",
 			    g->node->name, g->name, g->view.id,
-			    g->view.nmembers, g->view.nnodes, ev->nleft);
+			    g->view.nmembers, g->view.nnodes, ev->nleft,
+			    g->view.nmembers - ev->stayed);
+	sp_member_come(g);
+	sp_grow_drop(g);
 	sp_ballot_init(&g->ballot, &ev->view, g->self,
 		       g->reports[g->view.id & 1]);
 	sp_ballot_carry(&g->ballot, &old);
+	sp_views_orphans(g);
 	sp_slow_parted(g, old.view);
-	sp_event_put(was);
 	g->dirty = true;
 	g->dropped = 0;
 	WRITE_ONCE(g->counters.view_changes, g->counters.view_changes + 1);
@@ -659,8 +888,14 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 	sp_views_drop(g);
 	sp_views_ended(g);
 	sp_views_part(g, ev);
+	sp_views_meet(g, old.view);
+	sp_event_put(was);
+	sp_asks_feed(g);
 	sp_views_tend_soon(g);
+	sp_peers_byes(g);
 	sp_views_early(g);
+	if (!g->ending)
+		sp_member_early(g);
 	if (g->closing)
 		queue_work(sp_wq, &g->event);
 	sp_group_kick(g);
@@ -693,6 +928,9 @@ static void sp_views_out(struct sp_group *g, const struct sp_proposal *p)
 	}
 	pr_info_ratelimited("spindle: %s: group %s: all members have left, after view %llu\n",
 			    g->node->name, g->name, g->view.id);
+	/* Its members may still read what is left. Others may join anew. */
+	sp_observe_group_del(g);
+	sp_asks_end(g, 0);
 	sp_group_close(g);
 	sp_group_end(g, 0);
 }
@@ -746,14 +984,27 @@ static void sp_views_decided(struct sp_group *g)
 		return;
 	}
 	next = kvzalloc(sizeof(*next), GFP_KERNEL);
-	ret = next ? sp_view_next(g->ballot.view, p, next) : -ENOMEM;
-	/* Nobody can come: a node that says so is not a correct one. */
-	if (ret == -EINVAL || (!ret && p->njoins)) {
+	ret = next ? sp_view_next(g->ballot.view, p,
+				  sp_order_trim_ends(&g->core.order, p->trim),
+				  next) : -ENOMEM;
+	if (ret == -EINVAL || (!ret && next->nmembers > g->config.limit)) {
 		sp_views_fail(g, -EPROTO);
-	} else if (ret) {
+		goto out;
+	}
+	if (ret) {
 		sp_views_fail(g, ret);
-	} else if (sp_view_find_node(next, &g->node->addr) < 0) {
+		goto out;
+	}
+	if (!sp_view_stayed(next, g->ballot.view, &g->node->addr)) {
 		sp_views_out(g, p);
+		goto out;
+	}
+	sp_group_senders(next);
+	ret = sp_grow(g, next);
+	if (ret == -EINPROGRESS)
+		goto out;
+	if (ret) {
+		sp_views_fail(g, ret);
 	} else {
 		ev = sp_views_event(g, next, g->ballot.view, p);
 		if (ev)
@@ -761,7 +1012,26 @@ static void sp_views_decided(struct sp_group *g)
 		else
 			sp_views_fail(g, -ENOMEM);
 	}
+out:
 	kvfree(next);
+}
+
+/**
+ * sp_views_grown() - the memory is there for a view that was decided
+ * @g: the group
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_views_grown(struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (!sp_views_live(g))
+		return;
+	/* Steps wait for the view. */
+	g->stepping = true;
+	sp_views_decided(g);
+	g->stepping = false;
+	sp_views_step(g);
 }
 
 /* Has all that the member of an own lane has sent come everywhere, or for too long not? */
@@ -791,7 +1061,7 @@ static bool sp_views_leaves(struct sp_group *g)
 
 		if (m->node != g->self || m->lane < 0)
 			continue;
-		lane = &g->lanes[m->nr];
+		lane = g->lanes[m->nr];
 		if (lane->leaving == SP_STAYS)
 			continue;
 		if (!sp_views_drained(g, m->nr, lane)) {
@@ -887,14 +1157,15 @@ void sp_views_step(struct sp_group *g)
 
 	lockdep_assert_held(&sp_ctl);
 	g->restep = true;
-	if (g->stepping || !sp_views_live(g))
+	/* Between the decision and the view nothing follows from anything. */
+	if (g->stepping || g->growth || !sp_views_live(g))
 		return;
 	g->stepping = true;
 	sp_views_early(g);
 	do {
 		g->restep = false;
 		again = sp_views_one(g);
-	} while (again || g->restep);
+	} while ((again || g->restep) && !g->growth);
 	g->stepping = false;
 }
 
@@ -917,14 +1188,16 @@ void sp_views_tend_soon(struct sp_group *g)
 static bool sp_views_reap(struct sp_group *g)
 {
 	u32 patience = max_t(u32, sp_suspect_ms, SP_BYE_MS);
+	struct sp_group_peer *gp;
 	bool waits = false;
-	u32 i;
 
-	for (i = 0; i < g->npeers; i++) {
-		struct sp_group_peer *gp = &g->peers[i];
-
-		if (gp->rank >= 0 || sp_peer_reap(gp))
+	list_for_each_entry(gp, &g->peers, on_group) {
+		if (gp->rank >= 0)
 			continue;
+		if (sp_peer_reap(gp)) {
+			sp_peer_forget(gp);
+			continue;
+		}
 		waits = true;
 		if (time_after(jiffies, gp->since + msecs_to_jiffies(patience)))
 			sp_peer_drop(gp);
@@ -936,13 +1209,11 @@ static bool sp_views_reap(struct sp_group *g)
 static bool sp_views_release(struct sp_group *g)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
-	u32 i;
+	const struct sp_group_peer *gp;
 
 	if (!READ_ONCE(g->core.hold))
 		return false;
-	for (i = 0; i < g->npeers; i++) {
-		const struct sp_group_peer *gp = &g->peers[i];
-
+	list_for_each_entry(gp, &g->peers, on_group) {
 		if ((gp->rank < 0 || (g->dropped >> gp->rank & 1)) &&
 		    !sp_peer_flushed(gp))
 			return true;
@@ -952,6 +1223,23 @@ static bool sp_views_release(struct sp_group *g)
 	spin_unlock_bh(&engine->lock);
 	sp_group_kick(g);
 	return false;
+}
+
+/* Nodes that have come and say no key. True: some are waited for. */
+static bool sp_views_newcomers(struct sp_group *g)
+{
+	struct sp_group_peer *gp;
+	bool waits = false;
+
+	list_for_each_entry(gp, &g->peers, on_group) {
+		if (gp->rank < 0 || !gp->comes || sp_suspects(&g->ballot, gp->rank))
+			continue;
+		waits = true;
+		if (time_before(jiffies, gp->since + msecs_to_jiffies(SP_COME_MS)))
+			continue;
+		sp_views_doubt(g, gp->rank, "does not come");
+	}
+	return waits;
 }
 
 /**
@@ -973,7 +1261,9 @@ void sp_views_tend(struct work_struct *work)
 	if (sp_views_live(g)) {
 		again = sp_views_reap(g);
 		again |= sp_views_release(g);
+		sp_grow_sweep(g);
 		later = sp_views_leaves(g);
+		later |= sp_views_newcomers(g);
 		if (g->dirty)
 			sp_views_step(g);
 		if (sp_views_live(g) && (again || later)) {

@@ -13,7 +13,7 @@
 #include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	4
+#define SP_WIRE_VERSION	5
 
 #define SP_NAME_LEN	64
 
@@ -54,7 +54,8 @@ enum sp_msg_type {
 	SP_MSG_KEY,		/* struct sp_msg_key */
 	SP_MSG_BYE,		/* struct sp_msg_bye */
 	SP_MSG_ASK,		/* nothing but the header; answered by SP_MSG_CREDIT */
-	SP_MSG_REPORT,		/* struct sp_msg_report */
+	SP_MSG_REPORT,		/* struct sp_msg_part */
+	SP_MSG_WELCOME,		/* struct sp_msg_part */
 };
 
 /**
@@ -124,7 +125,8 @@ struct sp_msg_wake {
 /**
  * struct sp_config - configuration of a group, the same on all its nodes
  * @members: members the first view waits for
- * @senders: how many may send; in a join 0 stands for any
+ * @limit: members of any view at most; in a join 0 stands for any
+ * @senders: how many may send; likewise
  * @window: bytes of ring a sender has; likewise
  * @max_msg: largest message; likewise
  * @depth: messages in flight of one sender; likewise
@@ -132,6 +134,7 @@ struct sp_msg_wake {
  */
 struct sp_config {
 	u32 members;
+	u32 limit;
 	u32 senders;
 	u32 window;
 	u32 max_msg;
@@ -157,7 +160,6 @@ static inline u32 sp_config_off(const struct sp_config *cfg)
  * @name: of the group
  * @config: what it expects of it
  * @flags: SP_MEMBER_*
- * @pad: zero
  */
 struct sp_msg_join {
 	struct sp_msg hdr;
@@ -165,34 +167,42 @@ struct sp_msg_join {
 	char name[SP_NAME_LEN];
 	struct sp_config config;
 	u32 flags;
-	u32 pad;
 };
+
+#define SP_OTHERS_MAX	4
 
 /**
  * struct sp_msg_answer - to a struct sp_msg_join
  * @hdr: header
  * @cookie: of the join
  * @gid: the group
+ * @view: number of its view; the program comes with a later one. 0: the first one
+ *	is not complete, and the program is in it
  * @error: 0; a negative errno; -EREMOTE: ask @coordinator
- * @pad: zero
- * @coordinator: node that forms the view
+ * @nothers: how many others there are
+ * @coordinator: node that forms the view, or that has a member
  * @config: of the group
+ * @pad: zero
+ * @others: nodes to ask should this one be lost
  */
 struct sp_msg_answer {
 	struct sp_msg hdr;
 	u64 cookie;
 	u64 gid;
+	u64 view;
 	s32 error;
-	u32 pad;
+	u32 nothers;
 	struct sp_addr coordinator;
 	struct sp_config config;
+	u32 pad;
+	struct sp_addr others[SP_OTHERS_MAX];
 };
 
 /**
- * struct sp_msg_leave - a member gave up before the first view
+ * struct sp_msg_leave - a program gave up before it was a member
  * @hdr: header
  * @gid: the group
- * @cookie: the member
+ * @cookie: the program
  */
 struct sp_msg_leave {
 	struct sp_msg hdr;
@@ -236,44 +246,79 @@ struct sp_msg_view {
 #define SP_KEY_WRITTEN	(1U << 1)	/* and write all else: let no row carry anything */
 
 /**
- * struct sp_msg_key - where the receiver may write: its own slab's replica
+ * struct sp_wire_key - where a lane of the receiver may be written
+ * @iova: where its replica begins
+ * @cookie: the member that has the lane
+ * @rkey: key to the replica
+ * @nr: number of the lane among those of the receiver
+ */
+struct sp_wire_key {
+	u64 iova;
+	u64 cookie;
+	u32 rkey;
+	u32 nr;
+};
+
+/**
+ * struct sp_msg_key - where the receiver may write: replicas of its rows and lanes
  * @hdr: header
  * @gid: the group
  * @view: the view
- * @iova: where the replica begins
- * @size: its bytes
- * @rkey: key to it
+ * @iova: where the rows begin
+ * @rkey: key to them
  * @handle: what to call (group, receiver) in rows and wakes
+ * @size: bytes of a lane
  * @flags: SP_KEY_*
+ * @nlanes: how many lanes follow
  * @pad: zero
+ * @lane: they
  */
 struct sp_msg_key {
 	struct sp_msg hdr;
 	u64 gid;
 	u64 view;
 	u64 iova;
-	u64 size;
 	u32 rkey;
 	u32 handle;
+	u32 size;
 	u32 flags;
+	u32 nlanes;
 	u32 pad;
+	struct sp_wire_key lane[];
 };
 
+#define SP_KEY_MAX	(sizeof(struct sp_msg_key) + \
+			 SP_MAX_NODE_LANES * sizeof(struct sp_wire_key))
+
 /**
- * struct sp_msg_report - a part of a struct sp_wire_report
+ * struct sp_msg_part - a part of a struct sp_wire_report or sp_wire_welcome
  * @hdr: header
  * @gid: the group
- * @total: bytes of the report in all
- * @off: where this part lies in it; each part follows upon the one before
+ * @total: bytes in all
+ * @off: where this part lies in them; each part follows upon the one before
  * @data: the part
  */
-struct sp_msg_report {
+struct sp_msg_part {
 	struct sp_msg hdr;
 	u64 gid;
 	u32 total;
 	u32 off;
 	u8 data[];
 };
+
+/* Append to what is to be sent in parts. Return: where what follows goes. */
+static inline u8 *sp_wire_put(u8 *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return to + len;
+}
+
+/* Take from what came in parts, whose length was checked. Return: what follows. */
+static inline const u8 *sp_wire_get(const u8 *from, void *to, size_t len)
+{
+	memcpy(to, from, len);
+	return from + len;
+}
 
 /**
  * struct sp_wire_report - a struct sp_report
@@ -310,13 +355,64 @@ struct sp_wire_report {
 
 #define SP_REPORT_MAX	(sizeof(struct sp_wire_report) + sizeof(struct sp_report))
 
+/* A member in a struct sp_wire_welcome. */
+struct sp_welcome_member {
+	u64 cookie;
+	u32 flags;
+	u32 uid;
+	u32 node;	/* rank of its node */
+	u32 nr;		/* number of its lane there */
+	u32 sends;	/* it has one: 0 or 1 */
+	u32 pad;
+};
+
+/* A lane in a struct sp_wire_welcome. */
+struct sp_welcome_lane {
+	u64 round;	/* the point at which it enters the view */
+	u64 count;
+	u64 tail;
+	u64 fin;	/* its last message was delivered before: 0 or 1 */
+};
+
+/**
+ * struct sp_wire_welcome - the view that begins with the receiver in it
+ * @view: its number
+ * @start: its first turn in the order
+ * @nnodes: how many nodes
+ * @nmembers: how many members
+ * @nlanes: how many of these send
+ * @next_uid: number of the next member that comes
+ * @stayed: members that were in the view before
+ * @pad: zero
+ * @data: struct sp_addr[nnodes], struct sp_welcome_member[nmembers], struct
+ *	sp_welcome_lane[nlanes], all by rank
+ */
+struct sp_wire_welcome {
+	u64 view;
+	s64 start;
+	u32 nnodes;
+	u32 nmembers;
+	u32 nlanes;
+	u32 next_uid;
+	u32 stayed;
+	u32 pad;
+	u64 data[];
+};
+
+#define SP_WELCOME_MAX	(sizeof(struct sp_wire_welcome) + SP_MAX_MEMBERS * \
+			 (sizeof(struct sp_addr) + \
+			  sizeof(struct sp_welcome_member) + \
+			  sizeof(struct sp_welcome_lane)))
+
 /**
  * struct sp_msg_bye - the sender writes nothing more to the receiver's memory
  * in this group
  * @hdr: header
  * @gid: the group
  * @view: number of the sender's view; the receiver is not in it if its own is
- *	lower. 0 in an answer
+ *	lower. In an answer the view that was spoken of, 0 if it is not known
+ * @shared: the last view that the sender knows both in: a node that leaves and comes
+ *	again is told which stay is meant. In an answer as @view
  * @error: 0: it has delivered everything, or has left, or answers a bye;
  *	-ECONNABORTED: the receiver was put out; -ECONNRESET: also the answer to a
  *	key of a group that is over; else the errno the group failed with
@@ -326,6 +422,7 @@ struct sp_msg_bye {
 	struct sp_msg hdr;
 	u64 gid;
 	u64 view;
+	u64 shared;
 	s32 error;
 	u32 pad;
 };

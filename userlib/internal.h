@@ -21,7 +21,8 @@
  * @user: what the program tells, and its submissions
  * @deliveries: the order
  * @own: the own ring, twice; NULL for a member that does not send
- * @lanes: the ring of each lane, twice
+ * @lanes: the ring of each lane, twice; NULL before the first message of it, then
+ *	constant, whoever has the lane. The receiving thread's
  * @given: a bit for each delivery that is no message: it was given out
  */
 struct spn_map {
@@ -30,7 +31,7 @@ struct spn_map {
 	struct spindle_user *user;
 	const struct spindle_delivery *deliveries;
 	unsigned char *own;
-	const unsigned char *lanes[SPINDLE_MAX_MEMBERS];
+	const unsigned char *lanes[SPINDLE_MAX_LANES];
 	unsigned char *given;
 };
 
@@ -101,7 +102,7 @@ struct spn_rx {
  * @map_set: the kernel has given the rings over to the program
  * @ready: they are mapped
  * @alone: the program has one processor: looking keeps it from the engine
- * @map: the regions; constant once @ready
+ * @map: the regions; constant once @ready, but for the lanes' rings
  * @waits: &struct spindle_stats
  * @tx: the sending thread's
  * @rx: the receiving thread's
@@ -135,6 +136,7 @@ static inline size_t spn_offset(const struct spn_map *map, uint64_t pos)
 }
 
 /* map.c */
+int spn_map_lane(int fd, struct spn_map *map, unsigned int lane);
 void spn_unmap(struct spn_map *map);
 
 /* ring_tx.c */

@@ -19,8 +19,9 @@ static int map_region(int fd, uint64_t offset, uint64_t size, int prot, void *wh
 {
 	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, offset);
 
+	/* more than may be locked, after mlockall(2): nothing that a wait would change */
 	if (p == MAP_FAILED)
-		return -errno;
+		return errno == EAGAIN ? -ENOMEM : -errno;
 	memcpy(where, &p, sizeof(p));
 	return 0;
 }
@@ -28,7 +29,6 @@ static int map_region(int fd, uint64_t offset, uint64_t size, int prot, void *wh
 static int map_regions(int fd, struct spn_map *map)
 {
 	const struct spindle_rings *r = &map->rings;
-	unsigned int i;
 	int ret;
 
 	map->given = calloc((r->deliveries + 7) / 8, 1);
@@ -44,10 +44,16 @@ static int map_regions(int fd, struct spn_map *map)
 	if (!ret && r->flags & SPINDLE_MAP_TX && r->lane >= 0)
 		ret = map_region(fd, r->own_off, 2ULL * r->window,
 				 PROT_READ | PROT_WRITE, &map->own);
-	for (i = 0; i < r->lanes && !ret; i++)
-		ret = map_region(fd, r->lane_off + i * r->lane_stride, 2ULL * r->window,
-				 PROT_READ, &map->lanes[i]);
 	return ret;
+}
+
+/* Map a lane's ring, when the first message of it is read. The number is good. */
+int spn_map_lane(int fd, struct spn_map *map, unsigned int lane)
+{
+	const struct spindle_rings *r = &map->rings;
+
+	return map_region(fd, r->lane_off + lane * r->lane_stride, 2ULL * r->window,
+			  PROT_READ, &map->lanes[lane]);
 }
 
 static void unmap_region(const void *p, uint64_t size)
@@ -62,7 +68,7 @@ void spn_unmap(struct spn_map *map)
 	const struct spindle_rings *r = &map->rings;
 	unsigned int i;
 
-	for (i = 0; i < SPINDLE_MAX_MEMBERS; i++)
+	for (i = 0; i < SPINDLE_MAX_LANES; i++)
 		unmap_region(map->lanes[i], 2ULL * r->window);
 	unmap_region(map->own, 2ULL * r->window);
 	unmap_region(map->deliveries, r->delivery_size);
@@ -74,7 +80,7 @@ void spn_unmap(struct spn_map *map)
 
 static bool sane(const struct spindle_rings *r)
 {
-	return r->flags & SPINDLE_MAP_RX && r->lanes && r->lanes <= SPINDLE_MAX_MEMBERS &&
+	return r->flags & SPINDLE_MAP_RX && r->lanes && r->lanes <= SPINDLE_MAX_LANES &&
 	       r->window && !(r->window & (r->window - 1)) &&
 	       r->depth && !(r->depth & (r->depth - 1)) &&
 	       r->deliveries && !(r->deliveries & (r->deliveries - 1)) &&

@@ -108,10 +108,11 @@ bool spn_rx_ready(struct spindle *sp)
 }
 
 /* Describe the message or event at the read position. */
-static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
+static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 {
 	const struct spindle_delivery *d = delivery(sp, sp->rx.next);
-	uint32_t lane = (d->lane & SPINDLE_DELIVERY_LANE) % SPINDLE_MAX_MEMBERS;
+	uint32_t lane = d->lane & SPINDLE_DELIVERY_LANE;
+	int ret;
 
 	if (is_event(d)) {
 		*msg = (struct spindle_msg) {
@@ -122,7 +123,14 @@ static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
 			.event = d->lane,
 			.number = d->pos,
 		};
-		return;
+		return 0;
+	}
+	if (lane >= sp->map.rings.lanes)
+		return -EPROTO;
+	if (!sp->map.lanes[lane]) {
+		ret = spn_map_lane(sp->fd, &sp->map, lane);
+		if (ret)
+			return ret;
 	}
 	*msg = (struct spindle_msg) {
 		.data = sp->map.lanes[lane] + spn_offset(&sp->map, d->pos),
@@ -131,6 +139,7 @@ static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
 		.seq = d->seq,
 		.entry = sp->rx.next,
 	};
+	return 0;
 }
 
 /**
@@ -153,6 +162,10 @@ static void rx_fill(const struct spindle *sp, struct spindle_msg *msg)
  * all was read;
  * -EINVAL: @max is 0;
  * -ENOTCONN: before spindle_ready();
+ * -ENOMEM: the ring of a sender that is new to this handle cannot be mapped, for want
+ *	of memory or by a limit of mmap(2); its message stays the next one, and the
+ *	call may be repeated when there is room;
+ * -EPROTO: the kernel names a ring that this library does not know;
  * the group's error when it has failed and all that was delivered was read.
  */
 int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
@@ -168,15 +181,17 @@ int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
 		return -EINVAL;
 	if (!rx_more(sp))
 		ret = rx_end(sp);
-	if (!ret) {
-		do {
-			rx_fill(sp, &msgs[count++]);
-			rx_step(sp, true);
-		} while (count < max && rx_more(sp));
+	while (!ret && count < max && rx_more(sp)) {
+		ret = rx_fill(sp, &msgs[count]);
+		if (ret)
+			break;
+		count++;
+		rx_step(sp, true);
 	}
 	rx_tell(sp);
 	*n = count;
-	return ret;
+	/* what cannot be mapped now may be the next time */
+	return count ? 0 : ret;
 }
 
 static void rx_release(struct spindle *sp, uint64_t entry)
@@ -273,7 +288,8 @@ static int rx_copy(struct spindle *sp, void *data, size_t size, const struct spi
  *	there, and it stays the next one;
  * -EBUSY: messages that spindle_peek() gave are not released, which this call
  *	would do;
- * else as spindle_peek(), and of an event as spindle_event().
+ * else as spindle_peek(), -ENOMEM and -EPROTO of a message that stays the next one,
+ *	too; and of an event as spindle_event().
  */
 int spindle_recv(struct spindle *sp, void *data, size_t size, struct spindle_msg *msg)
 {
@@ -289,7 +305,9 @@ int spindle_recv(struct spindle *sp, void *data, size_t size, struct spindle_msg
 		return ret;
 	if (sp->rx.released != sp->rx.next)
 		return -EBUSY;
-	rx_fill(sp, &got);
+	ret = rx_fill(sp, &got);
+	if (ret)
+		return ret;
 	ret = got.event ? rx_copy_event(sp, data, size, &got) : rx_copy(sp, data, size, &got);
 	if (ret && ret != -EMSGSIZE)
 		return ret;

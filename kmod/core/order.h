@@ -236,6 +236,7 @@ bool sp_order_advance(struct sp_order *o);
 void sp_order_publish(struct sp_order *o, u32 rank, u64 index, s64 seq);
 u32 sp_order_deliver(struct sp_order *o, u32 max);
 int sp_order_trim(struct sp_order *o, const u64 *trim);	/* trim.c */
+bool sp_order_trim_ends(const struct sp_order *o, const u64 *trim);
 int sp_order_event(struct sp_order *o, u32 what, u32 number);
 bool sp_order_release(struct sp_order *o, u64 upto);
 s64 sp_order_consumed(const struct sp_order *o);

@@ -3,26 +3,20 @@
 #include "sst.h"
 
 /**
- * sp_layout_init() - lay out a slab
+ * sp_layout_init() - lay out the slab of a lane
  * @lay: the layout
- * @lanes: lanes of the node that owns the slab
- * @depth: descriptors of a lane, a power of two
- * @window: bytes of a lane's ring, a power of two
- * @chunk: the rings begin at a multiple of this, a power of two
+ * @depth: its descriptors, a power of two
+ * @window: bytes of its ring, a power of two
+ * @chunk: the ring begins at a multiple of this, a power of two
  *
  * All nodes of a group come to the same layout from the same configuration.
  */
-void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
-		    u32 chunk)
+void sp_layout_init(struct sp_layout *lay, u32 depth, u32 window, u32 chunk)
 {
-	lay->lanes = lanes;
 	lay->depth = depth;
 	lay->window = window;
-	lay->row_bytes = (SP_CELL_LANES + lanes) * sizeof(struct sp_cell);
-	lay->desc_off = ALIGN(2 * lay->row_bytes, SP_UNIT);
-	lay->ring_off = ALIGN(lay->desc_off +
-			      lanes * depth * (u32)sizeof(struct sp_desc), chunk);
-	lay->size = (u64)lay->ring_off + (u64)lanes * window;
+	lay->ring_off = ALIGN(depth * (u32)sizeof(struct sp_desc), chunk);
+	lay->size = lay->ring_off + window;
 }
 
 /**

@@ -3,10 +3,10 @@
  * The shared state table: what lies where in a node's slab, and how a counter
  * that a peer polls is written and read.
  *
- * A *slab* is what one node owns in a group: its row of cells, and for each of
- * its lanes a ring of descriptors and a ring of bytes. Every node holds a
- * replica of every slab. Only the owner's node writes a slab: in its own
- * memory with plain stores, in the others' with RDMA writes.
+ * A node owns its row of cells in a group, and a *slab* for each of its lanes: a
+ * ring of descriptors and a ring of bytes. Every node holds a replica of every row
+ * and of every slab. Only the owner's node writes them: in its own memory with
+ * plain stores, in the others' with RDMA writes.
  *
  *   writer                  reader                  paired by
  *   ----------------------  ----------------------  --------------------------
@@ -38,7 +38,7 @@ struct sp_cell {
 	u64 check;
 };
 
-/* The cells of a row. Banked by the parity of the view's number. */
+/* The cells of a row. It has two banks, by the parity of the view's number. */
 enum sp_cell_index {
 	SP_CELL_VIEW,		/* number of the view this row speaks of */
 	SP_CELL_RECEIVED,	/* received_num + 1 */
@@ -66,46 +66,29 @@ struct sp_desc {
 #define SP_DESC_ALL	SP_DESC_FIN
 
 /**
- * struct sp_layout - where things are in a slab
- * @lanes: lanes of the node that owns it
- * @depth: descriptors of a lane, a power of two
- * @window: bytes of a lane's ring, a power of two
- * @row_bytes: one bank of the row
- * @desc_off: offset of the first lane's descriptors; the others follow
- * @ring_off: offset of the first lane's ring; the others follow
+ * struct sp_layout - where things are in a lane's slab
+ * @depth: descriptors, a power of two; they come first
+ * @window: bytes of the ring, a power of two
+ * @ring_off: offset of the ring
  * @size: bytes in all
- *
- * The rings begin at a multiple of the chunk given to sp_layout_init().
  */
 struct sp_layout {
-	u32 lanes;
 	u32 depth;
 	u32 window;
-	u32 row_bytes;
-	u32 desc_off;
 	u32 ring_off;
-	u64 size;
+	u32 size;
 };
 
 #define SP_ROW_MAX	1024U	/* one bank; it travels in one write */
+#define SP_ROWS_BYTES	(2 * SP_ROW_MAX)
 
-void sp_layout_init(struct sp_layout *lay, u32 lanes, u32 depth, u32 window,
-		    u32 chunk);
+void sp_layout_init(struct sp_layout *lay, u32 depth, u32 window, u32 chunk);
 u64 sp_mix(u64 value, u64 epoch);
 
-static inline u64 sp_layout_row(const struct sp_layout *lay, u64 view)
+/* Offset of the bank in which the row of a view is. */
+static inline u32 sp_row_off(u64 view)
 {
-	return (view & 1) * lay->row_bytes;
-}
-
-static inline u64 sp_layout_desc(const struct sp_layout *lay, u32 lane)
-{
-	return lay->desc_off + (u64)lane * lay->depth * sizeof(struct sp_desc);
-}
-
-static inline u64 sp_layout_ring(const struct sp_layout *lay, u32 lane)
-{
-	return lay->ring_off + (u64)lane * lay->window;
+	return (view & 1) * SP_ROW_MAX;
 }
 
 /**

@@ -102,6 +102,35 @@ static int sp_trim_check(const struct sp_order *o, const u64 *trim)
 }
 
 /**
+ * sp_order_trim_ends() - is a trim the end of the stream
+ * @o: the order; it has received what the trim is made of
+ * @trim: rounds of each lane that belong to the view, by rank
+ *
+ * Every node comes to the same, also one that has delivered the end already.
+ *
+ * Return: true when all senders of the view have sent their last message in it.
+ */
+bool sp_order_trim_ends(const struct sp_order *o, const u64 *trim)
+{
+	u32 i;
+
+	for (i = 0; i < o->nlanes; i++) {
+		const struct sp_lane *lane = sp_order_lane(o, i);
+		const struct sp_desc *last;
+
+		if (lane->fin)
+			continue;
+		if (lane->taken == lane->now.count)
+			return false;
+		last = &lane->desc[(lane->now.count - 1) & (o->depth - 1)];
+		if (!(last->flags & SP_DESC_FIN) ||
+		    (s32)((u32)trim[i] - last->index) <= 0)
+			return false;
+	}
+	return o->nlanes;
+}
+
+/**
  * sp_order_trim() - deliver the ragged edge of a view: exactly what was decided
  * @o: the order
  * @trim: rounds of each lane that belong to the view, by rank

@@ -188,6 +188,16 @@ static int sp_view_rank_nodes(struct sp_view *v)
 	return 0;
 }
 
+static bool sp_view_has_member(const struct sp_view *v, u32 node)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++)
+		if (v->members[i].node == node)
+			return true;
+	return false;
+}
+
 /**
  * sp_view_rank() - fix the membership: rank nodes and senders
  * @v: the view, its members in the order of their ranks
@@ -225,6 +235,7 @@ int sp_view_rank(struct sp_view *v, u64 id)
  * sp_view_next() - the view that follows from a decision
  * @old: the view that ends
  * @p: what was decided
+ * @ends: the stream ends with @old: nobody comes
  * @next: the result; may have no member at all
  *
  * Members that stay keep their order, and those that come follow. So do nodes,
@@ -235,9 +246,9 @@ int sp_view_rank(struct sp_view *v, u64 id)
  * Return: 0, or -EINVAL when no correct node decides that.
  */
 int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
-		 struct sp_view *next)
+		 bool ends, struct sp_view *next)
 {
-	u32 i, k;
+	u32 i;
 	int ret;
 
 	memset(next, 0, sizeof(*next));
@@ -249,15 +260,12 @@ int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
 		if (!p->reason[i])
 			next->members[next->nmembers++] = old->members[i];
 	for (i = 0; i < old->nnodes; i++) {
-		for (k = 0; k < next->nmembers; k++)
-			if (next->members[k].node == i)
-				break;
-		if (k < next->nmembers)
+		if (sp_view_has_member(next, i))
 			next->nodes[next->nnodes++] = (struct sp_view_node){
 				.addr = old->nodes[i].addr,
 			};
 	}
-	for (i = 0; i < p->njoins; i++) {
+	for (i = 0; i < p->njoins && !ends; i++) {
 		struct sp_member *m = &next->members[next->nmembers];
 
 		if (next->nmembers == SP_MAX_MEMBERS)
@@ -273,6 +281,59 @@ int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
 	if (ret)
 		return ret;
 	next->id = old->id + 1;
+	return 0;
+}
+
+/* Of a view with all its members: who has no lane is one that never sends. */
+static bool sp_member_fits(const struct sp_member *m)
+{
+	bool receiver = m->flags & SP_MEMBER_RECEIVER;
+
+	return !(m->flags & ~SP_MEMBER_ALL) && receiver == (m->lane < 0);
+}
+
+/**
+ * sp_view_told() - a view that another node tells of
+ * @v: the view: its nodes and members by rank, with the numbers of their lanes, and
+ *	@lane 0 of those that send, -1 of the others; the ranks of senders are not set
+ * @id: its number, from 1
+ *
+ * Return: 0, or -EINVAL when no correct node tells that.
+ */
+int sp_view_told(struct sp_view *v, u64 id)
+{
+	u64 used[SP_MAX_MEMBERS] = { 0 };
+	u32 nnodes = v->nnodes;
+	u32 i;
+
+	if (!id || v->id || !v->nmembers || v->nmembers > SP_MAX_MEMBERS ||
+	    !nnodes || nnodes > SP_MAX_MEMBERS)
+		return -EINVAL;
+	for (i = 0; i < nnodes; i++)
+		if (sp_view_find_node(v, &v->nodes[i].addr) != (int)i)
+			return -EINVAL;
+	for (i = 0; i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		int node = sp_view_find_node(v, &m->addr);
+
+		if (node < 0 || !sp_member_fits(m))
+			return -EINVAL;
+		if (m->lane < 0)
+			continue;
+		if (m->nr >= SP_MAX_NODE_LANES || (used[node] >> m->nr & 1))
+			return -EINVAL;
+		used[node] |= 1ull << m->nr;
+	}
+	if (sp_view_rank_nodes(v))
+		return -EINVAL;
+	/* More of them send than may. */
+	for (i = 0; i < v->nmembers; i++)
+		if (!sp_member_fits(&v->members[i]))
+			return -EINVAL;
+	for (i = 0; i < nnodes; i++)
+		if (!sp_view_has_member(v, i))
+			return -EINVAL;
+	v->id = id;
 	return 0;
 }
 

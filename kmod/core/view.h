@@ -154,7 +154,8 @@ u32 sp_view_del(struct sp_view *v, const struct sp_addr *addr,
 bool sp_view_complete(const struct sp_view *v);
 int sp_view_rank(struct sp_view *v, u64 id);
 int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
-		 struct sp_view *next);
+		 bool ends, struct sp_view *next);
+int sp_view_told(struct sp_view *v, u64 id);
 bool sp_view_stayed(const struct sp_view *v, const struct sp_view *old,
 		    const struct sp_addr *addr);
 bool sp_view_quorum(const struct sp_view *v, u64 nodes);

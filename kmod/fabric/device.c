@@ -461,7 +461,9 @@ err_wq:
 void sp_fabric_exit(void)
 {
 	ib_unregister_client(&sp_client);
-	/* Nodes whose last user went just now. */
+	/* Works that wait for a grace period are queued after it: see sp_peer_forget(). */
+	rcu_barrier();
+	/* Those, and nodes whose last user went just now. */
 	destroy_workqueue(sp_wq);
 	destroy_workqueue(sp_tcp_wq);
 }

@@ -6,6 +6,8 @@
  *
  *   sp_ctl (mutex)      control plane: every list and state below. Never held
  *                       across rdma_cm calls that wait for handlers.
+ *   g->map_sem (rwsem)  lanes whose pages programs map; within a program's
+ *                       mmap_lock, too
  *   engine->lock (bh)   one pass, engine.c
  *   link->sq_lock (bh)  send queue of one link
  */
@@ -319,9 +321,10 @@ struct sp_link_user {
 };
 
 /**
- * struct sp_slab - memory of a slab: what one node owns in a group, or a
- * replica of it
- * @lay: what is in it
+ * struct sp_slab - memory of a lane's slab, or of the rows of a node, or a replica
+ * of that
+ * @ref: its owner, and who copies from it, hold the memory
+ * @lay: what is in it; of rows only the offset of a ring that has no bytes
  * @sdev: the device it is mapped for; NULL once it is unmapped
  * @chunk_shift: size of a chunk, which is contiguous to the device
  * @nchunks: how many
@@ -329,10 +332,12 @@ struct sp_link_user {
  * @dma: their addresses for the device
  * @synced: the device and the CPU see the memory through copies (a bounce
  *	buffer, caches that do not snoop): what passes must be told to the DMA API
- * @base: the row and the descriptors, contiguous
- * @ring: each lane's ring, mapped twice back to back
+ * @since: of a replica: number of the view with which the lane has begun that is in it
+ * @base: the rows or the descriptors, contiguous
+ * @ring: the ring, mapped twice back to back
  */
 struct sp_slab {
+	struct kref ref;
 	struct sp_layout lay;
 	struct sp_device *sdev;
 	u32 chunk_shift;
@@ -340,8 +345,9 @@ struct sp_slab {
 	struct page **chunks;
 	u64 *dma;
 	bool synced;
+	u64 since;
 	u8 *base;
-	u8 **ring;
+	u8 *ring;
 };
 
 /* device.c */
@@ -405,12 +411,14 @@ static inline u64 sp_post_completed(const struct sp_link *link)
 
 /* mr.c */
 u64 sp_heap_bytes(u64 n, u64 size);
+void sp_slab_rows(struct sp_layout *lay);
 u64 sp_slab_bytes(const struct sp_layout *lay, u32 max_pages);
 struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 			      const struct sp_layout *lay);
 void sp_slab_arrived(struct sp_slab *slab);
-struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 lane, u32 nr);
+struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 nr);
 void sp_slab_unmap(struct sp_slab *slab);
+void sp_slab_put(struct sp_slab *slab);
 void sp_slab_free(struct sp_slab *slab);
 struct ib_mr *sp_mr_grant(struct sp_link *link, struct sp_slab *slab);
 void sp_mr_revoke(struct ib_mr *mr);

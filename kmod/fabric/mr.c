@@ -4,8 +4,8 @@
  *
  * A slab is made of chunks that are contiguous to the device, so that few
  * gather entries and few pieces of a memory region cover large rings. The
- * kernel sees it through vmap(): row and descriptors once, each ring twice
- * back to back.
+ * kernel sees it through vmap(): rows or descriptors once, the ring twice back to
+ * back.
  */
 #include <linux/dma-mapping.h>
 #include <linux/log2.h>
@@ -51,15 +51,24 @@ static u8 *sp_slab_vmap(struct sp_slab *slab, u32 first, u32 n, u32 times)
 /**
  * sp_slab_ring_page() - a page of a lane's ring
  * @slab: the slab
- * @lane: the lane, among the owner's
  * @nr: number of the page in the ring
  *
  * Return: the page.
  */
-struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 lane, u32 nr)
+struct page *sp_slab_ring_page(const struct sp_slab *slab, u32 nr)
 {
-	return sp_slab_page(slab, (sp_layout_ring(&slab->lay, lane) >>
-				   PAGE_SHIFT) + nr);
+	return sp_slab_page(slab, (slab->lay.ring_off >> PAGE_SHIFT) + nr);
+}
+
+/**
+ * sp_slab_rows() - lay out the memory of a node's rows
+ * @lay: the layout
+ */
+void sp_slab_rows(struct sp_layout *lay)
+{
+	sp_layout_init(lay, 0, 0, PAGE_SIZE);
+	lay->ring_off = PAGE_ALIGN(SP_ROWS_BYTES);
+	lay->size = lay->ring_off;
 }
 
 /* What passes through copies shows the CPU nothing to poll. */
@@ -73,9 +82,10 @@ static bool sp_slab_synced(struct sp_device *sdev, u64 dma)
 /* The smallest chunks of which one memory region covers the slab. */
 static u32 sp_slab_shift(const struct sp_layout *lay, u32 max_pages)
 {
-	u32 shift = max(SP_CHUNK_SHIFT, PAGE_SHIFT);
+	u32 shift = lay->window < 1U << SP_CHUNK_SHIFT ? PAGE_SHIFT :
+		max(SP_CHUNK_SHIFT, PAGE_SHIFT);
 
-	while (DIV_ROUND_UP_ULL(lay->size, 1U << shift) >= max_pages &&
+	while (DIV_ROUND_UP(lay->size, 1U << shift) >= max_pages &&
 	       shift < SP_CHUNK_SHIFT_MAX)
 		shift++;
 	return shift;
@@ -83,7 +93,7 @@ static u32 sp_slab_shift(const struct sp_layout *lay, u32 max_pages)
 
 static u32 sp_slab_chunks(const struct sp_layout *lay, u32 shift)
 {
-	u32 n = DIV_ROUND_UP_ULL(lay->size, 1U << shift);
+	u32 n = DIV_ROUND_UP(lay->size, 1U << shift);
 
 	/*
 	 * soft-RoCE of 6.1 reads past its table of pages when a copy ends at the
@@ -134,11 +144,10 @@ u64 sp_slab_bytes(const struct sp_layout *lay, u32 max_pages)
 	       sp_heap_bytes(1, sizeof(struct sp_slab)) +
 	       sp_heap_bytes(n, sizeof(struct page *)) +
 	       sp_heap_bytes(n, sizeof(u64)) +
-	       sp_heap_bytes(lay->lanes, sizeof(u8 *)) +
 	       /* The region: address and length of each chunk. */
 	       sp_heap_bytes(n, 2 * sizeof(u64)) +
 	       sp_vmap_bytes(lay->ring_off >> PAGE_SHIFT) +
-	       lay->lanes * sp_vmap_bytes(2ULL * (lay->window >> PAGE_SHIFT));
+	       (lay->window ? sp_vmap_bytes(2ULL * (lay->window >> PAGE_SHIFT)) : 0);
 }
 
 /**
@@ -163,6 +172,7 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 	slab = kzalloc(sizeof(*slab), SP_GFP_VIEW);
 	if (!slab)
 		return ERR_PTR(-ENOMEM);
+	kref_init(&slab->ref);
 	slab->lay = *lay;
 	slab->sdev = sdev;
 	atomic_inc(&sdev->objects);
@@ -177,9 +187,7 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 				SP_GFP_VIEW);
 	slab->dma = kvcalloc(slab->nchunks, sizeof(*slab->dma),
 			     SP_GFP_VIEW);
-	slab->ring = kcalloc(max(lay->lanes, 1U), sizeof(*slab->ring),
-			     SP_GFP_VIEW);
-	if (!slab->chunks || !slab->dma || !slab->ring)
+	if (!slab->chunks || !slab->dma)
 		goto err_free;
 
 	for (i = 0; i < slab->nchunks; i++) {
@@ -211,11 +219,9 @@ struct sp_slab *sp_slab_alloc(struct sp_device *sdev,
 	slab->base = sp_slab_vmap(slab, 0, ctl_pages, 1);
 	if (!slab->base)
 		goto err_free;
-	for (i = 0; i < lay->lanes; i++) {
-		u32 first = sp_layout_ring(lay, i) >> PAGE_SHIFT;
-
-		slab->ring[i] = sp_slab_vmap(slab, first, ring_pages, 2);
-		if (!slab->ring[i])
+	if (ring_pages) {
+		slab->ring = sp_slab_vmap(slab, ctl_pages, ring_pages, 2);
+		if (!slab->ring)
 			goto err_free;
 	}
 	return slab;
@@ -227,14 +233,14 @@ err_free:
 
 /**
  * sp_slab_arrived() - the owner has written, and said so
- * @slab: this node's replica of a peer's slab
+ * @slab: this node's replica of a peer's lane
  *
- * All but the row, which came in a message. Context: any.
+ * Context: any.
  */
 void sp_slab_arrived(struct sp_slab *slab)
 {
 	u64 chunk = sp_chunk_bytes(slab);
-	u64 off = slab->lay.desc_off;
+	u64 off = 0;
 
 	while (slab->synced && off < slab->lay.size) {
 		u64 in = off & (chunk - 1);
@@ -269,32 +275,50 @@ void sp_slab_unmap(struct sp_slab *slab)
 	sp_device_object_gone(sdev);
 }
 
-/**
- * sp_slab_free() - free a slab
- * @slab: the slab, or NULL; no key to it is left and nothing posted reads it
- *
- * Context: may sleep.
- */
-void sp_slab_free(struct sp_slab *slab)
+/* Unmapped by its owner, whoever held it last. */
+static void sp_slab_release(struct kref *ref)
 {
-	u32 pages, i, k;
+	struct sp_slab *slab = container_of(ref, struct sp_slab, ref);
+	u32 pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
+	u32 i, k;
 
-	if (!slab)
-		return;
-	pages = sp_chunk_bytes(slab) >> PAGE_SHIFT;
-	sp_slab_unmap(slab);
-	for (i = 0; slab->ring && i < slab->lay.lanes; i++)
-		if (slab->ring[i])
-			vunmap(slab->ring[i]);
+	if (slab->ring)
+		vunmap(slab->ring);
 	if (slab->base)
 		vunmap(slab->base);
 	for (i = 0; slab->chunks && i < slab->nchunks; i++)
 		for (k = 0; slab->chunks[i] && k < pages; k++)
 			__free_page(nth_page(slab->chunks[i], k));
-	kfree(slab->ring);
 	kvfree(slab->dma);
 	kvfree(slab->chunks);
 	kfree(slab);
+}
+
+/**
+ * sp_slab_put() - drop a reference to the memory of a slab
+ * @slab: the slab, or NULL
+ *
+ * Context: may sleep, with the last one.
+ */
+void sp_slab_put(struct sp_slab *slab)
+{
+	if (slab)
+		kref_put(&slab->ref, sp_slab_release);
+}
+
+/**
+ * sp_slab_free() - the owner of a slab is done with it
+ * @slab: the slab, or NULL; no key to it is left and nothing posted reads it
+ *
+ * The device lets go of the memory here; it is freed when nobody copies from it any
+ * more. Context: may sleep.
+ */
+void sp_slab_free(struct sp_slab *slab)
+{
+	if (!slab)
+		return;
+	sp_slab_unmap(slab);
+	sp_slab_put(slab);
 }
 
 /**

@@ -74,7 +74,7 @@ static void sp_sst_lane(struct seq_file *m, const struct sp_group *g, u32 rank)
 		   READ_ONCE(lane->freed), READ_ONCE(lane->now.tail),
 		   READ_ONCE(lane->head));
 	if (lane->node == g->self) {
-		const struct sp_tx *tx = &g->lanes[lane->lane].tx;
+		const struct sp_tx *tx = &g->lanes[lane->lane]->tx;
 
 		seq_printf(m, " own round %llu count %llu freed %llu tail %llu head %llu",
 			   READ_ONCE(tx->now.round), READ_ONCE(tx->now.count),

@@ -29,7 +29,7 @@ void sp_debugfs_group_add(struct sp_group *g);
 void sp_debugfs_group_del(struct sp_group *g);
 
 /* slow.c */
-size_t sp_slow_size(const struct sp_view *v);
+size_t sp_slow_size(void);
 int sp_slow_init(struct sp_group *g);
 void sp_slow_view(struct sp_group *g, const struct sp_view *was);
 void sp_slow_parted(struct sp_group *g, const struct sp_view *was);

@@ -68,21 +68,25 @@ struct sp_party {
  * @look: looks at them
  * @lock: guards @parties. Taken within the engine's lock
  * @stopped: no more looks; changed under the engine's lock
- * @nmembers: members of the view; changed under @lock and the engine's lock
+ * @view: number of the view; changed under @lock and the engine's lock
+ * @nmembers: members of the view; likewise
  * @nnodes: nodes of the view; likewise
  * @gone: stage of those that were slow and are not in the view any more, members
  *	and then nodes by their ranks in the view before; sp_ctl guards it
- * @parties: members by rank, then nodes by rank; room for those of the first view
+ * @parties: members by rank, then nodes by rank
+ * @was: they, as they were in the view before, while another one begins
  */
 struct sp_slow {
 	struct sp_group *g;
 	struct delayed_work look;
 	spinlock_t lock;
 	bool stopped;
+	u64 view;
 	u32 nmembers;
 	u32 nnodes;
 	u8 gone[2 * SP_MAX_MEMBERS];
-	struct sp_party parties[];
+	struct sp_party parties[2 * SP_MAX_MEMBERS];
+	struct sp_party was[2 * SP_MAX_MEMBERS];
 };
 
 static unsigned int sp_slow_ms(void)
@@ -182,7 +186,7 @@ static bool sp_slow_holds(const struct sp_group *g, s64 first)
 		tight = sp_slow_tight(o, lane->desc, &lane->now, lane->freed,
 				      lane->head);
 		if (!tight && lane->node == g->self) {
-			const struct sp_lane_tx *tx = &g->lanes[lane->lane];
+			const struct sp_lane_tx *tx = g->lanes[lane->lane];
 
 			tight = tx->tx.freed == lane->freed &&
 				sp_slow_is_starved(tx);
@@ -286,14 +290,15 @@ static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 n
 	const struct sp_core *c = &g->core;
 	const struct sp_order *o = &c->order;
 	const struct sp_node_seen *seen = &o->nodes[node];
-	const struct sp_tx *tx = &g->lanes[own].tx;
 	const struct sp_point *now = &c->own[own].now;
+	const struct sp_tx *tx = c->own[own].tx;
 	s64 oldest;
 
-	if (!c->own[own].tx || tx->freed >= now->count)
+	/* Nor is there a lane then. */
+	if (!tx || tx->freed >= now->count)
 		return SP_SLOW_NONE;
 	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head) &&
-	    !sp_slow_is_starved(&g->lanes[own]))
+	    !sp_slow_is_starved(g->lanes[own]))
 		return SP_SLOW_NONE;
 	oldest = sp_slow_seq(o, tx->desc, tx->freed, now->round, tx->rank);
 	if (oldest <= o->delivered)
@@ -318,10 +323,10 @@ static void sp_slow_node_lag(const struct sp_group *g, struct sp_party *p)
 	p->upto = upto;
 	p->messages = 0;
 	for (i = 0; i < c->nown; i++) {
-		const struct sp_tx *tx = &g->lanes[i].tx;
+		const struct sp_tx *tx = c->own[i].tx;
 		u64 round = c->own[i].now.round;
 
-		if (!c->own[i].tx)
+		if (!tx)
 			continue;
 		for (at = tx->freed; at < c->own[i].now.count; at++) {
 			if (tx->desc[at & (tx->depth - 1)].flags & SP_DESC_FIN)
@@ -422,8 +427,8 @@ static bool sp_slow_changed(struct sp_slow *slow, const struct sp_view *v, u32 *
 
 	spin_lock_bh(&slow->lock);
 	/* A view that has begun meanwhile has parties of its own. */
-	for (; !found && slow->nmembers == v->nmembers &&
-	     slow->nnodes == v->nnodes && *i < v->nmembers + v->nnodes; ++*i) {
+	for (; !found && slow->view == v->id &&
+	     *i < v->nmembers + v->nnodes; ++*i) {
 		if (!slow->parties[*i].tell)
 			continue;
 		slow->parties[*i].tell = false;
@@ -516,15 +521,12 @@ void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane)
 
 /**
  * sp_slow_size() - what sp_slow_init() allocates
- * @v: the view, ranked
  *
  * Return: bytes.
  */
-size_t sp_slow_size(const struct sp_view *v)
+size_t sp_slow_size(void)
 {
-	const struct sp_slow *slow = NULL;
-
-	return struct_size(slow, parties, v->nmembers + v->nnodes);
+	return sizeof(struct sp_slow);
 }
 
 /**
@@ -540,10 +542,11 @@ int sp_slow_init(struct sp_group *g)
 	const struct sp_view *v = &g->view;
 	struct sp_slow *slow;
 
-	slow = kvzalloc(sp_slow_size(v), SP_GFP_VIEW);
+	slow = kvzalloc(sp_slow_size(), SP_GFP_VIEW);
 	if (!slow)
 		return -ENOMEM;
 	slow->g = g;
+	slow->view = v->id;
 	slow->nmembers = v->nmembers;
 	slow->nnodes = v->nnodes;
 	spin_lock_init(&slow->lock);
@@ -553,25 +556,56 @@ int sp_slow_init(struct sp_group *g)
 	return 0;
 }
 
-/* A party has another rank, or none. Ranks never rise. */
-static void sp_slow_move(struct sp_slow *slow, u32 from, u32 to, bool stays,
+/* A party has another rank, or none: @to is less than 0, and its stage goes to @gone. */
+static void sp_slow_move(struct sp_slow *slow, const struct sp_party *p, int to,
 			 u8 *gone)
 {
-	struct sp_party *p = &slow->parties[from];
-
-	if (!stays) {
+	if (to < 0) {
 		/* It was called slow, and not yet that it is so no longer. */
 		*gone = p->slow != p->tell ? p->stage : SP_SLOW_NONE;
 		return;
 	}
 	slow->parties[to] = *p;
 	slow->parties[to].upto = ~0ULL;
+	/* Who was about to tell has missed it: see sp_slow_changed(). */
+	if (p->tell && !slow->stopped)
+		sp_slow_queue(slow);
+}
+
+static void sp_slow_members(struct sp_slow *slow, const struct sp_view *was,
+			    const struct sp_view *v)
+{
+	u32 i;
+
+	for (i = 0; i < was->nmembers; i++) {
+		const struct sp_member *m = &was->members[i];
+
+		sp_slow_move(slow, &slow->was[i],
+			     sp_view_find_member(v, &m->addr, m->cookie),
+			     &slow->gone[i]);
+	}
+}
+
+static void sp_slow_nodes(struct sp_slow *slow, const struct sp_view *was,
+			  const struct sp_view *v)
+{
+	u32 i;
+
+	for (i = 0; i < was->nnodes; i++) {
+		const struct sp_addr *addr = &was->nodes[i].addr;
+		int to = -1;
+
+		if (sp_view_stayed(v, was, addr))
+			to = v->nmembers + sp_view_find_node(v, addr);
+		sp_slow_move(slow, &slow->was[was->nmembers + i], to,
+			     &slow->gone[SP_MAX_MEMBERS + i]);
+	}
 }
 
 /**
  * sp_slow_view() - another view has begun
  * @g: the group
- * @was: the view before: none has a member or node that was not in the first
+ * @was: the view before
  *
  * Context: sp_ctl and the engine's lock are held.
  */
@@ -579,22 +613,15 @@ void sp_slow_view(struct sp_group *g, const struct sp_view *was)
 {
 	const struct sp_view *v = &g->view;
 	struct sp_slow *slow = g->slow;
-	int to;
-	u32 i;
 
+	BUILD_BUG_ON(sizeof(slow->was) != sizeof(slow->parties));
 	spin_lock_bh(&slow->lock);
 	memset(slow->gone, SP_SLOW_NONE, sizeof(slow->gone));
-	for (i = 0; i < was->nmembers; i++) {
-		const struct sp_member *m = &was->members[i];
-
-		to = sp_view_find_member(v, &m->addr, m->cookie);
-		sp_slow_move(slow, i, to, to >= 0, &slow->gone[i]);
-	}
-	for (i = 0; i < was->nnodes; i++) {
-		to = sp_view_find_node(v, &was->nodes[i].addr);
-		sp_slow_move(slow, was->nmembers + i, v->nmembers + to, to >= 0,
-			     &slow->gone[SP_MAX_MEMBERS + i]);
-	}
+	memcpy(slow->was, slow->parties, sizeof(slow->was));
+	memset(slow->parties, 0, sizeof(slow->parties));
+	sp_slow_members(slow, was, v);
+	sp_slow_nodes(slow, was, v);
+	slow->view = v->id;
 	slow->nmembers = v->nmembers;
 	slow->nnodes = v->nnodes;
 	spin_unlock_bh(&slow->lock);
@@ -714,8 +741,7 @@ ssize_t sp_slow_show(struct sp_group *g, char *buf)
 		u32 rank = node ? i - slow->nmembers : i;
 
 		/* A view that has begun meanwhile has parties of its own. */
-		if (!p->slow || slow->nmembers != v->nmembers ||
-		    slow->nnodes != v->nnodes)
+		if (!p->slow || slow->view != v->id)
 			continue;
 		sp_addr_name(node ? &v->nodes[rank].addr :
 			     &v->members[rank].addr, name, sizeof(name));

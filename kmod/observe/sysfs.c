@@ -137,16 +137,34 @@ static ssize_t sp_show_counter(struct sp_group *g,
 }
 
 /* Over all lanes of the node; each is written under its own lock. */
+static u64 sp_lanes_sum(struct sp_group *g, size_t offset)
+{
+	/* It ends after the file has gone. */
+	struct sp_engine *engine = READ_ONCE(g->node->sdev->engine);
+	u64 sum = 0;
+	u32 i;
+
+	/* Lanes come and go under it; a lane that is over may still be in its slot. */
+	sp_engine_lock(engine);
+	for (i = 0; i < SP_MAX_SLOTS; i++) {
+		const struct sp_lane_tx *lane = g->slots[i].tx;
+
+		if (lane)
+			sum += READ_ONCE(*(u64 *)((u8 *)&lane->tx + offset));
+	}
+	sum += offset == offsetof(struct sp_tx, bytes) ?
+	       g->counters.gone_bytes : g->counters.gone_messages;
+	sp_engine_unlock(engine);
+	return sum;
+}
+
 static ssize_t sp_show_lanes(struct sp_group *g,
 			     const struct sp_attribute *attr, char *buf)
 {
 	u64 sum = 0;
-	u32 i;
 
-	if (sp_group_state(g) != SP_VIEW_FORMING && g->ready)
-		for (i = 0; i < g->nlanes; i++)
-			sum += READ_ONCE(*(u64 *)((u8 *)&g->lanes[i].tx +
-						  attr->offset));
+	if (sp_group_state(g) != SP_VIEW_FORMING && READ_ONCE(g->ready))
+		sum = sp_lanes_sum(g, attr->offset);
 	return sysfs_emit(buf, "%llu\n", sum);
 }
 

@@ -329,7 +329,7 @@ static void ballot_proposal(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sp_addr_cmp(&p->joins[i].addr, &want), 0);
 		KUNIT_EXPECT_EQ(test, p->joins[i].cookie, i == 2 ? 5 : 1ull + i);
 	}
-	KUNIT_EXPECT_EQ(test, sp_view_next(&c->view, p, &c->next), 0);
+	KUNIT_EXPECT_EQ(test, sp_view_next(&c->view, p, false, &c->next), 0);
 	KUNIT_EXPECT_EQ(test, c->next.nmembers, 5u);
 }
 
@@ -445,7 +445,7 @@ static void ballot_rejoin(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, p->njoins, 1u);
 	KUNIT_EXPECT_EQ(test, p->joins[0].addr.b[15], (u8)9);
 
-	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, p, &c->next), 0);
+	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, p, false, &c->next), 0);
 	KUNIT_ASSERT_EQ(test, c->next.nnodes, 3u);
 	sp_ballot_init(next, &c->next, 0, c->reports[1]);
 	sp_ballot_carry(next, &c->b[0]);
@@ -804,7 +804,7 @@ static void ballot_carry(struct kunit *test)
 	c->report.accepted.njoins = 2;
 	c->report.accepted.joins[0] = in;
 	c->report.accepted.joins[1] = join_request(1, 2);
-	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted,
+	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted, false,
 					   &c->next), 0);
 	KUNIT_ASSERT_EQ(test, c->next.nnodes, 5u);
 	memset(c->reports[0], 0xff, sizeof(c->reports[0]));
@@ -841,7 +841,7 @@ static void ballot_carry(struct kunit *test)
 	sp_suspect(old, 0);
 	sp_ballot_leave(&c->b[0], 0, SP_SLOW);
 	c->report.accepted.reason[1] = SP_LEFT;
-	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted,
+	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted, false,
 					   &c->next), 0);
 	sp_ballot_init(b, &c->next, 1, c->reports[2]);
 	sp_ballot_carry(b, old);
@@ -869,7 +869,7 @@ static void ballot_carry_outranked(struct kunit *test)
 	sp_suspect_as(old, 1, true);
 	KUNIT_EXPECT_EQ(test, own(c, 2)->outranked, 0xaull);
 	c->report.accepted.reason[0] = SP_LOST;
-	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted,
+	KUNIT_ASSERT_EQ(test, sp_view_next(&c->view, &c->report.accepted, false,
 					   &c->next), 0);
 	KUNIT_ASSERT_EQ(test, c->next.nnodes, 4u);
 	sp_ballot_init(b, &c->next, 1, c->reports[0]);

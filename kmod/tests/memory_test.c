@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <linux/log2.h>
 #include <linux/sizes.h>
 
 #include "../group.h"
@@ -29,6 +30,7 @@ static u64 bytes(const struct sp_view *v, u32 window, u32 depth)
 {
 	struct sp_config cfg = {
 		.members = v->nmembers,
+		.limit = v->nmembers,
 		.window = window,
 		.max_msg = window,
 		.depth = depth,
@@ -37,14 +39,19 @@ static u64 bytes(const struct sp_view *v, u32 window, u32 depth)
 	return sp_memory_bytes(v, &cfg, 0, DEVICE_PAGES);
 }
 
-/* What must be there: rings, descriptors there and here, the log. */
+/*
+ * What must be there: rings, descriptors there and here, the log. That is for as many
+ * lanes that have gone, too, and a power of two.
+ */
 static u64 least(const struct sp_view *v, u32 window, u32 depth)
 {
 	u64 desc = depth * sizeof(struct sp_desc);
+	u32 logged = min(2 * v->nlanes, SPINDLE_MAX_MEMBERS);
 
 	return v->nlanes * (window + desc) +
 	       (v->nlanes - v->nodes[0].lanes) * desc +
-	       v->nlanes * depth * sizeof(struct sp_log);
+	       roundup_pow_of_two(logged * depth + v->nmembers + 1) *
+	       sizeof(struct sp_log);
 }
 
 static void memory_is_close(struct kunit *test)
@@ -59,12 +66,12 @@ static void memory_is_close(struct kunit *test)
 
 			KUNIT_EXPECT_GE(test, bytes(v, SZ_8M, 16384), need);
 			KUNIT_EXPECT_LE(test, bytes(v, SZ_8M, 16384),
-					need + need / 16);
-			/* Small ones are rounded to the chunks of each slab. */
+					need + need / 16 + SZ_64K);
+			/* What is small is rounded to pages, for each lane and node. */
 			need = least(v, SZ_4K, 16);
 			KUNIT_EXPECT_GE(test, bytes(v, SZ_4K, 16), need);
-			KUNIT_EXPECT_LE(test, bytes(v, SZ_4K, 16),
-					2 * need + nodes * SZ_256K);
+			KUNIT_EXPECT_LE(test, bytes(v, SZ_4K, 16), 2 * need + SZ_128K +
+					(members[i] + nodes) * 5 * SZ_4K);
 		}
 }
 
@@ -82,9 +89,12 @@ static void memory_of_receivers(struct kunit *test)
 	u64 one = bytes(view(test, 1, 1, 0), SZ_1M, 64);
 	u64 many = bytes(view(test, 40, 1, 39), SZ_1M, 64);
 
-	/* They have no lanes, but each may have a view to follow when it goes. */
+	/*
+	 * They have no lanes, but each may have a view to follow when it goes, and
+	 * messages of who comes in its place.
+	 */
 	KUNIT_EXPECT_GE(test, many, one);
-	KUNIT_EXPECT_LT(test, many, one + 39 * SZ_8K + SZ_64K);
+	KUNIT_EXPECT_LT(test, many, one + 39 * SZ_16K + SZ_256K);
 }
 
 static void memory_grows(struct kunit *test)

@@ -297,7 +297,7 @@ int shell_change(struct shell *s, const struct sp_proposal *p)
 	u32 i;
 
 	swap(s->view, s->old);
-	ret = sp_view_next(s->old, p, s->view);
+	ret = sp_view_next(s->old, p, false, s->view);
 	if (!ret)
 		ret = sp_order_trim(o, p->trim);
 	if (!ret)

@@ -235,6 +235,56 @@ static void trim_deliver_later(struct kunit *test)
 	}
 }
 
+/* The stream ends with a view when the trim covers the last message of every sender. */
+static void trim_ends(struct kunit *test)
+{
+	static const struct {
+		u64 trim[3];
+		u32 fins;		/* lanes whose last message was received */
+		u32 over;		/* was delivered */
+		bool ends;
+	} table[] = {
+		{ { 10, 3, 33 }, 0x7, 0, true },
+		{ { 9, 3, 33 }, 0x7, 0, false },
+		{ { 10, 3, 32 }, 0x7, 0, false },
+		{ { 10, 3, 33 }, 0x5, 0, false },
+		{ { 9, 3, 33 }, 0x6, 0x1, true },
+		{ { 9, 3, 32 }, 0x6, 0x1, false },
+		{ { 7, 0, 30 }, 0, 0x7, true },
+		{ { 7, 0, 30 }, 0, 0x6, false },
+	};
+	static const u64 bases[] = { 7, 0, 30 };
+	struct shell *s = shell_new(test, one_each, 3, 3, 0);
+	struct sp_order *o = &s->core.order;
+	u32 i, k, r;
+
+	for (r = 0; r < ARRAY_SIZE(table); r++) {
+		for (i = 0; i < 3; i++) {
+			const struct sp_point at = { .round = bases[i] };
+			struct sp_lane *lane = &s->lanes[i];
+
+			sp_lane_init(lane, &at);
+			lane->fin = table[r].over >> i & 1;
+			lane->now.round += 3;
+			lane->now.count = lane->fin ? 0 : 3;
+			for (k = 0; k < 3; k++) {
+				lane->desc[k].index = bases[i] + k;
+				lane->desc[k].flags = 0;
+			}
+			if (table[r].fins >> i & 1)
+				lane->desc[2].flags = SP_DESC_FIN;
+		}
+		KUNIT_EXPECT_EQ_MSG(test, sp_order_trim_ends(o, table[r].trim),
+				    table[r].ends, "row %u", r);
+	}
+	/* A lane in which nothing waits goes on. */
+	s->lanes[1].fin = false;
+	KUNIT_EXPECT_FALSE(test, sp_order_trim_ends(o, table[0].trim));
+	/* Where nobody sends nothing ends. */
+	o->nlanes = 0;
+	KUNIT_EXPECT_FALSE(test, sp_order_trim_ends(o, table[0].trim));
+}
+
 /* An order as it is at one time, to be compared with what it is later. */
 struct copy {
 	struct sp_order order;
@@ -332,6 +382,7 @@ static struct kunit_case sp_trim_cases[] = {
 	KUNIT_CASE(trim_deliver),
 	KUNIT_CASE(trim_deliver_nulls),
 	KUNIT_CASE(trim_deliver_later),
+	KUNIT_CASE(trim_ends),
 	KUNIT_CASE(trim_rejects),
 	KUNIT_CASE(trim_rejects_below_base),
 	{}

@@ -204,7 +204,7 @@ static void joins(struct decision *d, u8 node, u64 cookie, u32 flags)
 /* One step further: the next view is the old one. */
 static int go_on(struct decision *d)
 {
-	int ret = sp_view_next(&d->old, &d->p, &d->next);
+	int ret = sp_view_next(&d->old, &d->p, false, &d->next);
 
 	memset(&d->p, 0, sizeof(d->p));
 	if (!ret)
@@ -276,6 +276,25 @@ static void view_next(struct kunit *test)
 	/* Node 3's member comes first by then, and the node does not. */
 	KUNIT_EXPECT_EQ(test, d->next.members[0].node, 1u);
 	KUNIT_EXPECT_EQ(test, d->next.members[1].node, 0u);
+}
+
+/* Nobody comes when the stream ends with the view; members go all the same. */
+static void view_next_ends(struct kunit *test)
+{
+	struct decision *d = decision(test, 2, 0);
+
+	add(&d->old, 1, 1, 0);
+	add(&d->old, 2, 1, 0);
+	KUNIT_ASSERT_EQ(test, sp_view_rank(&d->old, 1), 0);
+	d->p.reason[0] = SP_LEFT;
+	joins(d, 3, 1, 0);
+	KUNIT_ASSERT_EQ(test, sp_view_next(&d->old, &d->p, true, &d->next), 0);
+	KUNIT_EXPECT_EQ(test, d->next.id, 2ull);
+	KUNIT_EXPECT_EQ(test, d->next.nmembers, 1u);
+	KUNIT_EXPECT_EQ(test, d->next.nnodes, 1u);
+	KUNIT_EXPECT_EQ(test, d->next.next_uid, d->old.next_uid);
+	KUNIT_ASSERT_EQ(test, sp_view_next(&d->old, &d->p, false, &d->next), 0);
+	KUNIT_EXPECT_EQ(test, d->next.nmembers, 2u);
 }
 
 /* So many may send; who waits for it moves up. All means all who ever come. */
@@ -413,6 +432,67 @@ static void view_quorum(struct kunit *test)
 	}
 }
 
+/* What a node that comes is told: the view is ranked anew, or refused. */
+static void view_told(struct kunit *test)
+{
+	struct sp_view *v = view(test, 4, 2), *w = view(test, 0, 0);
+	struct sp_addr a = addr(1);
+	u32 i;
+
+	add(v, 1, 1, 0);
+	add(v, 1, 2, SP_MEMBER_RECEIVER);
+	add(v, 2, 3, 0);
+	add(v, 2, 4, SP_MEMBER_RECEIVER);
+	KUNIT_ASSERT_EQ(test, sp_view_rank(v, 7), 0);
+
+	/* The way it is said: lanes by their numbers, no rank among senders. */
+#define TOLD(...)							\
+	({								\
+		*w = *v;						\
+		w->id = 0;						\
+		for (i = 0; i < w->nmembers; i++)			\
+			w->members[i].lane = w->members[i].lane < 0 ? -1 : 0; \
+		__VA_ARGS__;						\
+		sp_view_told(w, 7);					\
+	})
+	KUNIT_EXPECT_EQ(test, TOLD(), 0);
+	KUNIT_EXPECT_EQ(test, w->id, 7ull);
+	KUNIT_EXPECT_EQ(test, w->nlanes, 2u);
+	KUNIT_EXPECT_EQ(test, w->members[2].lane, 1);
+	KUNIT_EXPECT_EQ(test, w->members[2].node, 1u);
+	/* A view is told once. */
+	KUNIT_EXPECT_EQ(test, sp_view_told(w, 8), -EINVAL);
+
+	/* One has gone, and its number on the node with it. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[2].nr = SP_MAX_NODE_LANES - 1), 0);
+	KUNIT_EXPECT_EQ(test, w->nodes[1].lanes, (u32)SP_MAX_NODE_LANES);
+
+	KUNIT_EXPECT_EQ(test, TOLD(w->nmembers = 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->nmembers = SP_MAX_MEMBERS + 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->nnodes = 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->nnodes = SP_MAX_MEMBERS + 1), -EINVAL);
+	/* A node that is there twice, one without members, one that is missing. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->nodes[1].addr = a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->nodes[w->nnodes++].addr = addr(3)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->nnodes--), -EINVAL);
+	/* A member that is there twice, a flag that nobody knows. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].cookie = 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].flags = ~0u), -EINVAL);
+	/* Lanes: two of one number, one beyond the last, more than may send. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].flags = 0, w->members[1].lane = 0,
+				   w->members[1].nr = 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[2].nr = SP_MAX_NODE_LANES), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].flags = 0, w->members[1].lane = 0,
+				   w->members[1].nr = 1), -EINVAL);
+	/* A receiver that sends, a sender that does not. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].lane = 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[2].lane = -1), -EINVAL);
+#undef TOLD
+	*w = *v;
+	w->id = 0;
+	KUNIT_EXPECT_EQ(test, sp_view_told(w, 0), -EINVAL);
+}
+
 static struct kunit_case sp_view_cases[] = {
 	KUNIT_CASE(view_add),
 	KUNIT_CASE(view_del),
@@ -421,8 +501,10 @@ static struct kunit_case sp_view_cases[] = {
 	KUNIT_CASE(view_limits),
 	KUNIT_CASE(view_states),
 	KUNIT_CASE(view_next),
+	KUNIT_CASE(view_next_ends),
 	KUNIT_CASE(view_next_senders),
 	KUNIT_CASE(view_next_rejects),
+	KUNIT_CASE(view_told),
 	KUNIT_CASE(view_stayed),
 	KUNIT_CASE(view_quorum),
 	{}

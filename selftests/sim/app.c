@@ -162,7 +162,7 @@ static bool app_claim(struct sim *s, u32 lane, u32 len)
 		return false;
 	if (ret)
 		sim_violation(s, "lane %u cannot send %u bytes: %d", lane, len, ret);
-	ring = n->slab[p->node] + sp_layout_ring(&n->lay, p->own);
+	ring = n->slab[p->node] + sim_ring_off(s, p->own);
 	first = min(len, s->window - (u32)off);
 	net_overwritten(s, n, ring + off, first);
 	net_overwritten(s, n, ring, len - first);
@@ -353,8 +353,7 @@ static void app_verify(struct sim *s, struct node *n, u64 k)
 	u32 slot = log->lane & SP_LOG_SLOT;
 	const struct sp_lane *lane = &o->lanes[slot];
 	const struct plan *p = &s->plans[slot];
-	const u8 *ring = n->slab[lane->node] +
-		sp_layout_ring(&n->lays[lane->node], lane->lane);
+	const u8 *ring = n->slab[lane->node] + sim_ring_off(s, lane->lane);
 	u32 start = log->pos << SP_UNIT_SHIFT;
 	u64 key;
 	u32 i;

@@ -100,19 +100,19 @@ void hostile_attack(struct sim *s)
 {
 	u32 victim = rng_below(&s->rng, s->nnodes);
 	struct node *n = &s->nodes[victim];
-	const struct sp_layout *lay = &n->lays[s->villain];
+	u32 lanes = n->peers[s->villain].nlanes;
 	u8 *slab = n->slab[s->villain];
 	u32 i;
 
 	if (victim != s->villain) {
-		struct sp_cell *row = (struct sp_cell *)(slab + sp_layout_row(lay, 1));
+		struct sp_cell *row = (struct sp_cell *)(slab + sp_row_off(1));
 
-		i = rng_below(&s->rng, SP_CELL_LANES + lay->lanes);
+		i = rng_below(&s->rng, SP_CELL_LANES + lanes);
 		hostile_cell(s, &row[i]);
-		if (lay->lanes) {
-			u32 lane = rng_below(&s->rng, lay->lanes);
+		if (lanes) {
+			u32 lane = rng_below(&s->rng, lanes);
 			struct sp_desc *ring = (struct sp_desc *)
-				(slab + sp_layout_desc(lay, lane));
+				(slab + sim_desc_off(s, lane));
 
 			for (i = rng_below(&s->rng, 4); i; i--)
 				hostile_desc(s, &ring[rng_below(&s->rng, s->depth)]);

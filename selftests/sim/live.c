@@ -270,8 +270,7 @@ static void live_sizes(struct live *l)
 		rng_range(r, 8, 64);
 	l->credits = rng_chance(r, 300) ? 1 : rng_range(r, 2, 32);
 	l->suspect = rng_range(r, 4000, 8000);
-	l->ring_off = ALIGN(l->depth * (u32)sizeof(struct sp_desc), SIM_CHUNK);
-	l->slab_size = l->ring_off + l->window;
+	sp_layout_init(&l->lay, l->depth, l->window, SIM_CHUNK);
 }
 
 /* The first view: one to three programs a node, perhaps none that sends. */

@@ -428,8 +428,7 @@ struct live {
 	u32 credits;
 	u32 suspect;		/* how long is too long */
 	u32 limit;		/* members at most */
-	u32 ring_off;		/* in a lane's memory; its descriptors begin at 0 */
-	u32 slab_size;
+	struct sp_layout lay;
 	struct lnode nodes[LIVE_MAX_NODES];
 	struct lpair *pairs;
 	struct ldir *dirs;

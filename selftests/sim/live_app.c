@@ -103,7 +103,7 @@ static u8 *lapp_ring(struct lnode *n, struct prog *p)
 {
 	const struct sp_lane *lane = sp_own_lane(&n->core, p->nr);
 
-	return n->slab[lane - n->lanes] + n->l->ring_off;
+	return n->slab[lane - n->lanes] + n->l->lay.ring_off;
 }
 
 static bool lapp_claim(struct live *l, struct prog *p)
@@ -237,7 +237,7 @@ static void lapp_verify(struct lnode *n, struct prog *reader)
 			       n->id, (unsigned long long)reader->cursor);
 		return;
 	}
-	ring = n->slab[log->lane & SP_LOG_SLOT] + l->ring_off;
+	ring = n->slab[log->lane & SP_LOG_SLOT] + l->lay.ring_off;
 	key = lapp_key(e->prog, e->number);
 	for (i = 0; i < log->len; i++) {
 		if (ring[(start + i) & (l->window - 1)] == lapp_byte(key, i))

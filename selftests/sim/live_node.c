@@ -116,7 +116,7 @@ static void lnode_post_run(struct lnode *n, u32 id, u32 own,
 	}
 	for (i = 0; i < 4; i++) {
 		const struct sp_seg *seg = i < 2 ? &run->bytes[i] : &run->desc[i - 2];
-		u64 off = seg->off + (i < 2 ? l->ring_off : 0);
+		u64 off = seg->off + (i < 2 ? l->lay.ring_off : 0);
 
 		if (seg->len)
 			lnet_post(l, d, i < 2 ? PKT_BYTES : PKT_DESC,
@@ -224,7 +224,7 @@ static void lnode_lane(struct lnode *n, u32 slot, const struct sp_member *m,
 	bool own = live_id(&m->addr) == n->id;
 
 	if (!n->slab[slot] || !(l->opts.broken & LIVE_BREAK_QUARANTINE))
-		n->slab[slot] = live_alloc(l, l->slab_size);
+		n->slab[slot] = live_alloc(l, l->lay.size);
 	lane->src = (struct sp_desc *)n->slab[slot];
 	lane->desc = own ? (struct sp_desc *)n->slab[slot] :
 		live_alloc(l, l->depth * sizeof(*lane->desc));
@@ -250,7 +250,7 @@ static void lnode_rows(struct lnode *n, u32 id)
 	e->inc = was.inc;
 	e->last = was.last;
 	e->rows = old && (n->l->opts.broken & LIVE_BREAK_QUARANTINE) ? old :
-		live_alloc(n->l, 2 * SP_ROW_MAX);
+		live_alloc(n->l, SP_ROWS_BYTES);
 }
 
 static void lnode_peer(struct lnode *n, struct sp_peer *p, u32 id)
@@ -706,7 +706,7 @@ static void lnode_install(struct lnode *n)
 		return;
 	}
 	lcheck_decided(n, &p);
-	ret = sp_view_next(old, &p, v);
+	ret = sp_view_next(old, &p, false, v);
 	if (ret) {
 		live_violation(l, "node %u: no view follows: %d", n->id, ret);
 		return;

@@ -165,10 +165,12 @@ static bool net_reads_freed(const struct node *n, const struct net_write *w)
 {
 	bool desc = w->kind == WR_DESC;
 	u32 each = desc ? sizeof(struct sp_desc) : SP_UNIT;
-	u32 size = desc ? n->lay.depth : n->lay.window / SP_UNIT;
-	u64 first = (w->off - (desc ? n->lay.desc_off : n->lay.ring_off)) / each;
+	const struct sp_layout *lay = &n->sim->lay;
+	u32 size = desc ? lay->depth : lay->window / SP_UNIT;
+	u64 off = w->off - SP_ROWS_BYTES;
+	u64 first = (off % lay->size - (desc ? 0 : lay->ring_off)) / each;
 	u64 last = first + (w->len - 1) / each;
-	const struct sp_tx *tx = &n->tx[first / size];
+	const struct sp_tx *tx = &n->tx[off / lay->size];
 	u64 from = desc ? tx->freed : tx->head;
 	u64 kept = desc ? tx->now.count - from : tx->now.tail - from;
 

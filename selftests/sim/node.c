@@ -97,8 +97,8 @@ static void node_post_run(struct node *n, struct conn *conn, u32 own,
 
 	for (i = 0; i < 4; i++) {
 		const struct sp_seg *seg = i < 2 ? &run->bytes[i] : &run->desc[i - 2];
-		u64 off = seg->off + (i < 2 ? sp_layout_ring(&n->lay, own) :
-				      sp_layout_desc(&n->lay, own));
+		u64 off = seg->off + (i < 2 ? sim_ring_off(n->sim, own) :
+				      sim_desc_off(n->sim, own));
 
 		if (seg->len)
 			net_post(n->sim, conn, i < 2 ? WR_BYTES : WR_DESC, off,
@@ -156,7 +156,7 @@ static int op_post_row(struct sp_core *c, u32 node, const struct sp_cell *cells,
 		memcpy(n->live_row, cells, count * sizeof(*cells));
 		src = n->live_row;
 	}
-	*ticket = net_post(s, conn, WR_ROW, sp_layout_row(&n->lay, c->view), src,
+	*ticket = net_post(s, conn, WR_ROW, sp_row_off(c->view), src,
 			   count * sizeof(*cells), !live);
 	return 0;
 }
@@ -236,7 +236,7 @@ static void node_init_lanes(struct sim *s, struct node *n)
 		lane->lane = p->nlanes++;
 		lane->member = i;
 		lane->src = (struct sp_desc *)(n->slab[owner] +
-					       sp_layout_desc(&n->lays[owner], lane->lane));
+					       sim_desc_off(s, lane->lane));
 		p->lanes[lane->lane] = i;
 		if (owner == n->id) {
 			lane->desc = (struct sp_desc *)lane->src;
@@ -250,13 +250,13 @@ static void node_init_lanes(struct sim *s, struct node *n)
 }
 
 /* What an earlier view left where this one begins: cells that held then. */
-static void node_leave(struct sim *s, u8 *slab, const struct sp_layout *lay)
+static void node_leave(struct sim *s, u8 *slab, u32 lanes)
 {
-	struct sp_cell *row = (struct sp_cell *)(slab + sp_layout_row(lay, 1));
-	u32 n = SP_CELL_LANES + lay->lanes;
+	struct sp_cell *row = (struct sp_cell *)(slab + sp_row_off(1));
+	u32 n = SP_CELL_LANES + lanes;
 	u32 i;
 
-	memset(slab, rng_below(&s->rng, 256), lay->size);
+	memset(slab, rng_below(&s->rng, 256), sim_desc_off(s, lanes));
 	for (i = 0; i < n; i++) {
 		u32 ahead = rng_below(&s->rng, s->depth);
 		u64 value = s->base_round * s->nlanes + ahead;
@@ -274,20 +274,17 @@ static void node_leave(struct sim *s, u8 *slab, const struct sp_layout *lay)
 /* This node's replica of what a node owns, and how it polls it. */
 static void node_init_slab(struct sim *s, struct node *n, u32 owner)
 {
-	struct sp_layout *lay = &n->lays[owner];
 	struct sp_peer *p = &n->peers[owner];
 	u32 lanes = 0;
 	u32 i;
 
 	for (i = 0; i < s->nlanes; i++)
 		lanes += s->plans[i].node == owner;
-	sp_layout_init(lay, lanes, s->depth, s->window, SIM_CHUNK);
-	n->slab[owner] = calloc(1, lay->size);
+	n->slab[owner] = calloc(1, sim_desc_off(s, lanes));
 	if (s->leftovers)
-		node_leave(s, n->slab[owner], lay);
+		node_leave(s, n->slab[owner], lanes);
 	for (i = 0; i < 2; i++)
-		p->bank[i] = (struct sp_cell *)(n->slab[owner] +
-						sp_layout_row(lay, i));
+		p->bank[i] = (struct sp_cell *)(n->slab[owner] + sp_row_off(i));
 	p->polled = s->nodes[owner].polled;
 	p->carry = p->polled ? 0 : SIM_CARRY;
 	p->open = ~0ull;
@@ -319,7 +316,6 @@ void node_init(struct sim *s, struct node *n)
 	n->id = n - s->nodes;
 	for (k = 0; k < s->nnodes; k++)
 		node_init_slab(s, n, k);
-	n->lay = n->lays[n->id];
 
 	o->lanes = n->lanes;
 	o->nodes = n->seen;

@@ -262,6 +262,7 @@ struct sim *sim_new(const struct sim_opts *opts)
 	sim_weather(s);
 	sim_members(s);
 	sim_sizes(s);
+	sp_layout_init(&s->lay, s->depth, s->window, SIM_CHUNK);
 	sim_optimise(s);
 	if (s->nnodes < 2)
 		s->hostile = false;

@@ -228,8 +228,8 @@ struct told {
 
 /**
  * struct node - one node
- * @slab: replicas by owner; the own one is what it writes itself
- * @lay: layout of the own one; @lays: of all
+ * @slab: replicas by owner, rows and lanes in one piece; the own one is what it
+ *	writes itself
  * @core: the group
  * @polled: it polls for its peers' rows
  * @kicked: to be woken before the next pass
@@ -246,8 +246,6 @@ struct node {
 	struct sim *sim;
 	u32 id;
 	u8 *slab[SIM_MAX_NODES];
-	struct sp_layout lay;
-	struct sp_layout lays[SIM_MAX_NODES];
 	struct sp_core core;
 	struct sp_own own[SP_MAX_NODE_LANES];
 	struct sp_tx tx[SP_MAX_NODE_LANES];
@@ -311,6 +309,7 @@ struct sim {
 	u32 nlanes;
 	u32 depth;
 	u32 window;
+	struct sp_layout lay;
 	u32 max_len;
 	u32 log_size;
 	u32 slots;
@@ -352,6 +351,17 @@ struct sim {
 	bool violated;
 	char why[256];
 };
+
+/* Where the lanes of a node are in &node->slab, which begins with its rows. */
+static inline u64 sim_desc_off(const struct sim *s, u32 lane)
+{
+	return SP_ROWS_BYTES + (u64)lane * s->lay.size;
+}
+
+static inline u64 sim_ring_off(const struct sim *s, u32 lane)
+{
+	return sim_desc_off(s, lane) + s->lay.ring_off;
+}
 
 /* run.c */
 struct sim *sim_new(const struct sim_opts *opts);

@@ -51,6 +51,7 @@
 #define SPINDLE_NAME_LEN	64	/* with the terminating NUL */
 #define SPINDLE_MAX_MEMBERS	64
 #define SPINDLE_MAX_NODE_LANES	40	/* sending members on one node */
+#define SPINDLE_MAX_LANES	256	/* numbers of mapped lanes: see struct spindle_rings */
 #define SPINDLE_MIN_WINDOW	4096U
 #define SPINDLE_MAX_WINDOW	(8U << 20)
 #define SPINDLE_MIN_DEPTH	16U
@@ -103,8 +104,8 @@ struct sockaddr_spindle {
  * struct spindle_group_create - make a group and be its first member
  * @name: NUL-terminated, printable, without '/', not "." nor ".."
  * @members: number of members the first view waits for, 1 to
- *	SPINDLE_MAX_MEMBERS
- * @senders: how many of them send: the lowest ranks that did not come as
+ *	SPINDLE_MAX_MEMBERS. Others may join later
+ * @senders: how many may send at a time: the lowest ranks that did not come as
  *	receivers; 0: all that did not
  * @window: bytes of ring a sender has, a power of two from
  *	SPINDLE_MIN_WINDOW to SPINDLE_MAX_WINDOW; 0: 1 MiB, or
@@ -117,6 +118,8 @@ struct sockaddr_spindle {
  * @flags: SPINDLE_F_* of this member and of the group
  * @optimise_off: SPINDLE_OFF_*; other than zero only with CAP_NET_ADMIN. Who
  *	joins takes it as it is
+ * @max_members: members of any view at most, @members to SPINDLE_MAX_MEMBERS; 0:
+ *	SPINDLE_MAX_MEMBERS. Memory is set apart for the messages of so many senders
  * @__resv: must be zero
  */
 struct spindle_group_create {
@@ -128,7 +131,8 @@ struct spindle_group_create {
 	__u32	depth;
 	__u32	flags;
 	__u32	optimise_off;
-	__u32	__resv[7];
+	__u32	max_members;
+	__u32	__resv[6];
 };
 
 /**
@@ -142,6 +146,7 @@ struct spindle_group_create {
  * @max_msg: likewise
  * @depth: likewise
  * @flags: SPINDLE_F_* of this member
+ * @max_members: as @members
  * @__resv: must be zero
  */
 struct spindle_group_join {
@@ -153,7 +158,8 @@ struct spindle_group_join {
 	__u32	max_msg;
 	__u32	depth;
 	__u32	flags;
-	__u32	__resv[8];
+	__u32	max_members;
+	__u32	__resv[7];
 };
 
 enum spindle_group_state {
@@ -179,6 +185,7 @@ enum spindle_group_state {
  * @sent: messages this member sent
  * @received: messages this member took from its socket
  * @optimise_off: SPINDLE_OFF_* that the group was created with
+ * @max_members: members of any view at most
  * @__resv: reads as zero
  */
 struct spindle_group_info {
@@ -195,7 +202,8 @@ struct spindle_group_info {
 	__aligned_u64 sent;
 	__aligned_u64 received;
 	__u32	optimise_off;
-	__u32	__resv[7];
+	__u32	max_members;
+	__u32	__resv[6];
 };
 
 /**
@@ -347,8 +355,11 @@ struct spindle_event {
  * @depth: submissions, a power of two; one message less may be in flight
  * @max_msg: largest message, bytes
  * @deliveries: entries of the delivery ring, a power of two
- * @lanes: number of lanes: senders of the first view. A lane keeps its number in
- *	all views
+ * @lanes: numbers that a lane may have, from 0; at most SPINDLE_MAX_LANES. It keeps
+ *	its number in all views; when it is gone and read, the number may be another
+ *	one's, in the same mapping. All of them can be mapped at any time, but there is
+ *	nothing to read in a lane before a delivery names it, nor once that was
+ *	released: who touches a lane that is not there gets SIGBUS
  * @lane: the own lane, -1 for who does not send
  * @flags: SPINDLE_MAP_* as set
  * @__resv: reads as zero
