@@ -45,7 +45,7 @@ PROGRAMS = {
     'socket_test': 'completion', 'rings_test': 'completion', 'detach_test': 'polled',
     'slow_test': 'completion', 'sysfs_test': 'completion', 'group_test': 'completion',
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'completion',
-    'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion',
+    'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
@@ -56,7 +56,7 @@ FEW = {
 }
 # What runs on the host's clock, too; Debian's kernels have two processors.
 FEW_ON_HOST = {'uml': ['group_test', 'test_three_guests_in_any_order_of_start', 'test_killed_guest'],
-               'debian-6.1': ['group_test'],
+               'debian-6.1': ['group_test', 'joins_test'],
                'debian-6.12': ['hostile_test', 'edges_test', 'memory_test']}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
@@ -827,6 +827,103 @@ def test_late_answer_to_an_earlier_join(trio):
     job.members[0].wait()
 
 
+# A member that talks until it is told to end, and writes down what it hears: a line for each
+# message, the sender's tag and the number that it gave it, and one for each view.
+TALKER = CALLS + r"""
+MSG_EVENT = 0x8000
+def main(own, contact, name, tag, heard):
+    s = bound(own)
+    s.setsockopt(0x5350, 10, struct.pack("=I", 2))
+    if contact == "-":
+        s.setsockopt(0x5350, 1, struct.pack("=64sI52x", name.encode(), 1))
+    elif (how := join(s, contact, name)) != "in":
+        sys.exit(how)
+    over = []
+    signal.signal(signal.SIGTERM, lambda *_: over.append(1))
+    print("in", flush=True)
+    s.settimeout(0.05)
+    sent, shut = 0, False
+    with open(heard, "w", buffering=1) as f:
+        while True:
+            if over and not shut:
+                s.shutdown(socket.SHUT_WR)
+                shut = True
+            try:
+                if not shut:
+                    s.send(f"{tag} {sent}".encode())
+                    sent += 1
+            except TimeoutError:
+                pass
+            try:
+                text, _, flags, _ = s.recvmsg(16384)
+            except TimeoutError:
+                continue
+            if not flags & socket.MSG_EOR:
+                break
+            if flags & MSG_EVENT:
+                text = b"view %d" % struct.unpack_from("=8xQ", text)
+            f.write(text.decode() + "\n")
+    print("sent", sent, flush=True)
+main(*sys.argv[1:])
+"""
+
+
+def talker(c, i, contact, name, tag):
+    """Start one on a guest; returns it and the file of what it hears."""
+    heard = os.path.join(c.out, f'{name}.{tag}')
+    return c.start(i, ['/usr/bin/python3', '-I', '-c', TALKER, c.env(i)['SPINDLE_ADDR'],
+                       '-' if contact is None else c.env(contact)['SPINDLE_ADDR'], name, tag,
+                       heard]), heard
+
+
+def lines(path):
+    with open(path, encoding='utf-8') as f:
+        return f.read().splitlines()
+
+
+def same_from_its_view_on(order, heard, tag, sent=None):
+    """It has heard a stretch of the order from its first view on, and its own messages in it."""
+    assert heard and heard[0].startswith('view '), heard[:3]
+    at = order.index(heard[0])
+    if heard != order[at:at + len(heard)]:
+        raise Broken(f'{tag} has another order from {heard[0]} on')
+    own = [line for line in heard if line.startswith(f'{tag} ')]
+    if own != [f'{tag} {k}' for k in range(len(own) if sent is None else sent)]:
+        raise Broken(f'{tag} has sent {sent}, of which it heard {len(own)}')
+
+
+def test_guests_join_a_group_that_runs(trio):
+    """By the creator and by one another, while all talk; one is killed, and comes again."""
+    name = new_name(trio)
+    first, order = talker(trio, 0, None, name, 'a')
+    first.wait_output('in')
+    members = {'b': (1, 0), 'c': (2, 1), 'd': (0, 2), 'e': (2, 0)}
+    talk = {'a': (first, order)}
+
+    def said(tag, times=5):
+        return lambda: sum(line.startswith(f'{tag} ') for line in lines(order)) >= times
+
+    for tag, (i, contact) in members.items():
+        talk[tag] = talker(trio, i, contact, name, tag)
+        talk[tag][0].wait_output('in')
+        assert trio.wait_for(said(tag), 60 * trio.patience), lines(order)[-20:]
+    killed, _ = talk.pop('b')
+    killed.signal(signal.SIGKILL)
+    killed.wait()
+    talk['f'] = talker(trio, 1, 2, name, 'f')
+    talk['f'][0].wait_output('in')
+    assert trio.wait_for(said('f'), 60 * trio.patience), lines(order)[-20:]
+    for p, _ in talk.values():
+        p.signal(signal.SIGTERM)
+    for tag, (p, heard) in talk.items():
+        assert p.wait() == 0, p.stdout + p.stderr
+        same_from_its_view_on(lines(order), lines(heard), tag,
+                              int(re.search(r'sent (\d+)', p.stdout)[1]))
+    same_from_its_view_on(lines(order), lines(os.path.join(trio.out, f'{name}.b')), 'b')
+    views = [line for line in lines(order) if line.startswith('view ')]
+    assert views == [f'view {k + 1}' for k in range(7)], views
+
+
 def test_join_where_nobody_listens(trio):
     no_node(trio, 1)
     assert join_error(trio, 0, trio.env(1)['SPINDLE_ADDR']) == 'ECONNREFUSED'
@@ -1054,6 +1151,8 @@ def test_link_that_breaks_between_two_keys(fresh, a, b):
     before.wait_talking()
     # with a row of the first group under way, b's key would wait for that
     before.wait_quiet()
+    # nor is a heartbeat of the link to be: one comes in each eighth of suspect_ms
+    fresh.sleep(0.1)
     fresh.link(a, b, cut=True, directed=True)
     job = Job(fresh, messages=50, max=1000, hold=True)
     lost = f'group {job.name}: link to {fresh.env(b)["SPINDLE_ADDR"]} lost'

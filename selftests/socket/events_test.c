@@ -642,7 +642,7 @@ TEST(mapped_rings_go_on)
 	st_open(&g, &c);
 	ring_map(&a, g.fd[4], SPINDLE_MAP_ALL);
 	ring_map(&b, g.fd[5], SPINDLE_MAP_ALL);
-	CHECK_EQ(a.r.lanes, 6);
+	CHECK_EQ(a.r.lanes, SPINDLE_MAX_LANES);
 	CHECK_EQ(a.r.lane, 4);
 	for (left = 6; left >= 2; left--) {
 		for (i = 0; i < 150; i++) {

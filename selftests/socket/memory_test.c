@@ -443,11 +443,85 @@ TEST(usage_when_members_leave)
 	end();
 }
 
+/* One more member, on a node; it may send unless it says otherwise. */
+static int one_more(const struct st_group *g, unsigned int node, unsigned int flags)
+{
+	struct spindle_group_join j = { .flags = flags };
+	int fd = st_bound(node);
+
+	snprintf(j.name, sizeof(j.name), "%s", g->name);
+	st_contact(&j, st_addr(0));
+	CHECK_OK(st_join(fd, &j));
+	return fd;
+}
+
+/* What lanes and nodes take counts as long as it is there. */
+TEST(usage_of_who_comes_and_goes)
+{
+	struct st_config c = { .members = 1, .nodes = 1, .max_members = 4 };
+	unsigned long long alone, with;
+	struct st_group g = { 0 };
+	unsigned int i;
+	int fd;
+
+	begin();
+	st_open(&g, &c);
+	alone = charged(0, &g);
+	CHECK(alone);
+	for (i = 0; i < 5; i++) {
+		fd = one_more(&g, 1, 0);
+		st_wait_members(g.fd[0], 2);
+		with = charged(0, &g);
+		CHECK(with > alone);
+		CHECK_SAME(used(), with + charged(1, &g));
+		st_say(fd, "unread");
+		st_expect(fd, "unread");
+		close(fd);
+		st_wait_members(g.fd[0], 1);
+		/* its node has gone, its ring is still read from */
+		WAIT_UNTIL(charged(0, &g) < with, ST_SOON);
+		CHECK(charged(0, &g) > alone);
+		st_expect(g.fd[0], "unread");
+		/* which the next look finds */
+		fd = one_more(&g, 1, SPINDLE_F_RECEIVER);
+		st_wait_members(g.fd[0], 2);
+		close(fd);
+		st_wait_members(g.fd[0], 1);
+		WAIT_UNTIL(charged(0, &g) == alone, ST_SOON);
+	}
+	close_all(&g);
+	end();
+}
+
+/* What a running group has it need not find once more. */
+TEST(a_large_group_grows)
+{
+	struct st_config c = { .nodes = 2, .window = SPINDLE_MAX_WINDOW };
+	struct st_group g = { 0 };
+
+	begin();
+	all_max(~0ULL >> 1);
+	group_max(~0ULL >> 1);
+	/* on each node three quarters of what is left then */
+	c.members = available() / 10 * 3 / SPINDLE_MAX_WINDOW;
+	c.max_members = c.members + 1;
+	if (c.max_members > SPINDLE_MAX_MEMBERS)
+		st_skip("too much memory");
+	st_open(&g, &c);
+	CHECK(charged(0, &g) > available() / 2);
+	g.fd[g.n++] = one_more(&g, 1, SPINDLE_F_RECEIVER);
+	st_wait_members(g.fd[0], g.n);
+	st_say(g.fd[0], "there is room");
+	st_expect(g.fd[g.n - 1], "there is room");
+	close_all(&g);
+	end();
+}
+
 /* What is counted is what is taken. */
 TEST(count_is_close)
 {
-	struct st_config c = { .members = 8, .window = SPINDLE_MAX_WINDOW,
-			       .depth = SPINDLE_MAX_DEPTH };
+	/* in large pieces: single pages come from a list that MemAvailable does not count */
+	struct st_config c = { .members = 8, .window = SPINDLE_MAX_WINDOW };
 	unsigned long long before, taken, count;
 	struct st_group g = { 0 };
 

@@ -18,7 +18,7 @@ struct ring {
 	volatile struct spindle_user *user;
 	const volatile struct spindle_delivery *deliveries;
 	unsigned char *own;
-	const unsigned char *lane[SPINDLE_MAX_MEMBERS];
+	const unsigned char *lane[SPINDLE_MAX_LANES];
 	uint64_t at;
 	uint64_t pos;
 	uint64_t next;
@@ -56,7 +56,6 @@ static ST_UNUSED void *map(int fd, size_t size, int prot, uint64_t off)
 static ST_UNUSED void ring_map(struct ring *ring, int fd, int flags)
 {
 	struct spindle_rings *r = &ring->r;
-	unsigned int i;
 
 	ring->fd = fd;
 	CHECK_OK(map_option(fd, flags));
@@ -64,12 +63,13 @@ static ST_UNUSED void ring_map(struct ring *ring, int fd, int flags)
 	CHECK_EQ(r->flags, flags);
 	ring->status = MUST_MAP(fd, r->status_size, PROT_READ, r->status_off);
 	ring->user = MUST_MAP(fd, r->user_size, PROT_READ | PROT_WRITE, r->user_off);
-	ring->deliveries = MUST_MAP(fd, r->delivery_size, PROT_READ, r->delivery_off);
+	ring->deliveries = NULL;
+	if (flags & SPINDLE_MAP_RX)
+		ring->deliveries = MUST_MAP(fd, r->delivery_size, PROT_READ, r->delivery_off);
+	ring->own = NULL;
 	if (flags & SPINDLE_MAP_TX)
 		ring->own = MUST_MAP(fd, 2 * r->window, PROT_READ | PROT_WRITE, r->own_off);
-	for (i = 0; i < r->lanes; i++)
-		ring->lane[i] = MUST_MAP(fd, 2 * r->window, PROT_READ,
-					 r->lane_off + i * r->lane_stride);
+	memset(ring->lane, 0, sizeof(ring->lane));
 	ring->at = 0;
 	ring->pos = ring->status->tx_start;
 	ring->next = ring->status->rx_base;
@@ -82,11 +82,25 @@ static ST_UNUSED void ring_unmap(struct ring *ring)
 
 	CHECK_OK(munmap((void *)ring->status, r->status_size));
 	CHECK_OK(munmap((void *)ring->user, r->user_size));
-	CHECK_OK(munmap((void *)ring->deliveries, r->delivery_size));
+	if (ring->deliveries)
+		CHECK_OK(munmap((void *)ring->deliveries, r->delivery_size));
 	if (ring->own)
 		CHECK_OK(munmap(ring->own, 2 * r->window));
 	for (i = 0; i < r->lanes; i++)
-		CHECK_OK(munmap((void *)ring->lane[i], 2 * r->window));
+		if (ring->lane[i])
+			CHECK_OK(munmap((void *)ring->lane[i], 2 * r->window));
+}
+
+/* Map a lane, if it is not; it stays so, whoever has it. */
+static ST_UNUSED const unsigned char *ring_lane(struct ring *ring, unsigned int lane)
+{
+	const struct spindle_rings *r = &ring->r;
+
+	CHECK_SAME(lane < r->lanes, true);
+	if (!ring->lane[lane])
+		ring->lane[lane] = MUST_MAP(ring->fd, 2 * r->window, PROT_READ,
+					    r->lane_off + lane * r->lane_stride);
+	return ring->lane[lane];
 }
 
 static ST_UNUSED void ring_kick(struct ring *ring)
@@ -154,7 +168,7 @@ static ST_UNUSED const unsigned char *ring_peek(struct ring *ring, uint32_t *len
 		if (!d->flags) {
 			*len = d->len;
 			*rank = d->lane >> SPINDLE_DELIVERY_RANK_SHIFT;
-			return ring->lane[d->lane & SPINDLE_DELIVERY_LANE] +
+			return ring_lane(ring, d->lane & SPINDLE_DELIVERY_LANE) +
 			       (size_t)d->pos * SPINDLE_UNIT;
 		}
 		ring->next++;

@@ -46,7 +46,7 @@ TEST(options_are_checked)
 	CHECK_OK(map_option(g.fd[1], SPINDLE_MAP_RX));
 	CHECK_OK(get_rings(g.fd[1], &r));
 	CHECK_EQ(r.lane, -1);
-	CHECK_EQ(r.lanes, 1);
+	CHECK_EQ(r.lanes, SPINDLE_MAX_LANES);
 	CHECK_ERR(recv(g.fd[1], buf, sizeof(buf), 0), EBUSY);
 	CHECK_ERR(ioctl(g.fd[1], SIOCINQ, &n), EBUSY);
 	CHECK_OK(map_option(g.fd[0], SPINDLE_MAP_TX));
@@ -57,6 +57,31 @@ TEST(options_are_checked)
 	CHECK_OK(get_rings(g.fd[0], &r));
 	CHECK_EQ(r.flags, SPINDLE_MAP_TX);
 	CHECK_EQ(r.lane, 0);
+}
+
+/* Who sends by mapped rings only has nothing to read there, nor who receives to write. */
+TEST(the_other_direction_is_not_mapped)
+{
+	struct st_config c = { .members = 2 };
+	struct st_group g = { 0 };
+	struct ring tx, rx;
+	unsigned int i;
+
+	st_open(&g, &c);
+	ring_map(&tx, g.fd[0], SPINDLE_MAP_TX);
+	ring_map(&rx, g.fd[1], SPINDLE_MAP_RX);
+	CHECK(!map(tx.fd, tx.r.delivery_size, PROT_READ, tx.r.delivery_off));
+	CHECK_EQ(errno, EACCES);
+	for (i = 0; i < tx.r.lanes; i++) {
+		CHECK(!map(tx.fd, 2 * tx.r.window, PROT_READ,
+			   tx.r.lane_off + i * tx.r.lane_stride));
+		CHECK_EQ(errno, EACCES);
+	}
+	CHECK(!map(rx.fd, 2 * rx.r.window, PROT_READ, rx.r.own_off));
+	CHECK_EQ(errno, EACCES);
+	ring_say(&tx, "by the ring");
+	ring_expect(&rx, "by the ring", 0);
+	st_expect(tx.fd, "by the ring");
 }
 
 TEST(regions_are_protected)
@@ -119,7 +144,7 @@ TEST(regions_are_protected)
 		st_reap(child);
 		CHECK_OK(munmap(at, size));
 	}
-	CHECK(!map(ring.fd, 2 * r->window, PROT_READ, r->lane_off + 2 * r->lane_stride));
+	CHECK(!map(ring.fd, 2 * r->window, PROT_READ, r->lane_off + r->lanes * r->lane_stride));
 	CHECK_EQ(errno, EINVAL);
 	CHECK(!map(ring.fd, page, PROT_READ, 9ULL << 32));
 	CHECK_EQ(errno, EINVAL);

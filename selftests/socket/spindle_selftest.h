@@ -570,6 +570,7 @@ struct st_config {
 	unsigned int window;
 	unsigned int max_msg;
 	unsigned int depth;
+	unsigned int max_members;	/* 0: as @members: nobody joins before somebody has gone */
 	uint64_t receivers;	/* bit i: member i never sends */
 	uint32_t flags;		/* of the group */
 	uint32_t optimise_off;	/* SPINDLE_OFF_* */
@@ -594,6 +595,7 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.window = c->window,
 		.max_msg = c->max_msg,
 		.depth = c->depth,
+		.max_members = c->max_members ? c->max_members : c->members,
 		.flags = c->flags | (c->receivers & 1 ? SPINDLE_F_RECEIVER : 0),
 		.optimise_off = c->optimise_off,
 	};
@@ -850,7 +852,8 @@ static ST_UNUSED const struct spindle_event *st_expect_view(int fd, unsigned int
 	for (i = 0; i < e->members; i++) {
 		CHECK_EQ(e->member[i].rank, i);
 		CHECK_EQ(e->member[i].reason, SPINDLE_REASON_NONE);
-		CHECK_EQ(e->member[i].flags & ~(SPINDLE_EM_RECEIVER | SPINDLE_EM_SELF),
+		CHECK_EQ(e->member[i].flags & ~(SPINDLE_EM_RECEIVER | SPINDLE_EM_SELF |
+						(view == 1 ? 0 : SPINDLE_EM_JOINED)),
 			 view == 1 ? SPINDLE_EM_JOINED : 0);
 		self += !!(e->member[i].flags & SPINDLE_EM_SELF);
 	}

@@ -198,6 +198,35 @@ TEST(counters_count)
 	CHECK(counter(1, &g, "nulls") > 0);
 }
 
+/* What members have sent stays counted when they go, and others have their lanes. */
+TEST(sent_by_who_has_gone)
+{
+	struct st_config c = { .members = 1, .nodes = 1, .max_members = 4, .window = 65536 };
+	struct spindle_group_join j = { 0 };
+	struct st_group g = { 0 };
+	unsigned int i, k;
+	int fd;
+
+	st_open(&g, &c);
+	snprintf(j.name, sizeof(j.name), "%s", g.name);
+	st_contact(&j, st_addr(0));
+	for (i = 0; i < 20; i++) {
+		fd = st_bound(0);
+		CHECK_OK(st_join(fd, &j));
+		CHECK_EQ(counter(0, &g, "sent"), i);
+		st_say(fd, "ten bytes.");
+		st_expect(g.fd[0], "ten bytes.");
+		CHECK_EQ(counter(0, &g, "sent"), i + 1);
+		close(fd);
+		for (k = 0; k < 100; k++) {
+			CHECK_EQ(counter(0, &g, "sent"), i + 1);
+			CHECK_EQ(counter(0, &g, "sent_bytes"), 10 * (i + 1));
+		}
+		st_wait_members(g.fd[0], 1);
+	}
+	CHECK_EQ(counter(0, &g, "sent"), 20);
+}
+
 TEST(copied_bytes)
 {
 	struct st_config c = { .members = 2, .nodes = 2 };

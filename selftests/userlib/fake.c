@@ -257,7 +257,7 @@ void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t o
 		return __real_mmap64(addr, len, prot, flags, fd, off);
 	fake.map_calls++;
 	if (fake.fail_map && !--fake.fail_map) {
-		errno = ENOMEM;
+		errno = fake.fail_map_errno ? fake.fail_map_errno : ENOMEM;
 		return MAP_FAILED;
 	}
 	p = region(off, &size, &want);

@@ -61,6 +61,7 @@ struct fake {
 	unsigned int state;	/* what SPINDLE_GROUP_INFO says then */
 	int error;
 	unsigned int fail_map;	/* the n-th mmap() from now fails */
+	int fail_map_errno;	/* with this; 0: ENOMEM */
 	int rings_errno;
 	int map_errno;
 	int bind_errno;

@@ -216,11 +216,11 @@ TEST(ready_waits_for_the_view)
 	/* with sleep between its looks */
 	CHECK(st_now() - start > 0.005);
 	CHECK_EQ(fake.map_flags, SPINDLE_MAP_ALL);
-	CHECK_EQ(fake.maps, 6);
+	CHECK_EQ(fake.maps, 4);
 	CHECK_EQ(spindle_ready(sp, 0), 0);
-	CHECK_EQ(fake.maps, 6);
+	CHECK_EQ(fake.maps, 4);
 	CHECK_EQ(spindle_close(sp), 0);
-	CHECK_EQ(fake.unmaps, 6);
+	CHECK_EQ(fake.unmaps, 4);
 	CHECK_EQ(fake.closes, 1);
 }
 
@@ -263,16 +263,89 @@ TEST(a_receiver_maps_no_own_ring)
 	struct spindle *sp = fake_member(&c);
 
 	CHECK_EQ(fake.map_flags, SPINDLE_MAP_RX);
+	CHECK_EQ(fake.maps, 3);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.unmaps, 3);
+}
+
+TEST(a_lane_is_mapped_with_its_first_message)
+{
+	struct spindle *sp = fake_member(&five);
+	struct spindle_msg msgs[4];
+	unsigned int n;
+
+	CHECK_EQ(fake.maps, 4);
+	fake_deliver(1, "a", 1);
+	fake_deliver(3, "b", 1);
+	fake_deliver(1, "c", 1);
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 3);
 	CHECK_EQ(fake.maps, 6);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
 	CHECK_EQ(spindle_close(sp), 0);
 	CHECK_EQ(fake.unmaps, 6);
+}
+
+TEST(a_lane_that_cannot_be_mapped_is_mapped_later)
+{
+	static const int errors[] = { ENOMEM, EAGAIN };
+	unsigned int i, n;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		struct spindle *sp = fake_member(&five);
+		struct spindle_msg msgs[4];
+		char c;
+
+		fake.fail_map_errno = errors[i];
+		fake_deliver(1, "a", 1);
+		fake_deliver(2, "b", 1);
+		fake_deliver(3, "c", 1);
+		fake.fail_map = 1;
+		CHECK_EQ(spindle_peek(sp, msgs, 4, &n), -ENOMEM);
+		CHECK_EQ(n, 0);
+		CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), 0);
+		/* what comes before it is given */
+		fake.fail_map = 2;
+		CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+		CHECK_EQ(n, 1);
+		CHECK(!memcmp(msgs[0].data, "a", 1));
+		CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+		fake.fail_map = 1;
+		CHECK_EQ(spindle_recv(sp, &c, 1, NULL), -ENOMEM);
+		CHECK_EQ(spindle_recv(sp, &c, 1, NULL), 0);
+		CHECK_EQ(c, 'b');
+		CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+		CHECK_EQ(n, 1);
+		CHECK(!memcmp(msgs[0].data, "c", 1));
+		CHECK_EQ(spindle_release(sp, msgs[0].entry), 0);
+		CHECK_EQ(fake.maps, 7);
+		CHECK_EQ(spindle_close(sp), 0);
+		CHECK_EQ(fake.unmaps, 7);
+	}
+}
+
+TEST(a_lane_that_is_none)
+{
+	struct spindle *sp = fake_member(&five);
+	struct spindle_msg msg;
+	unsigned int n;
+	char c;
+
+	fake_deliver(1, "a", 1);
+	fake.deliveries[0].lane = five.lanes;
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), -EPROTO);
+	CHECK_EQ(spindle_recv(sp, &c, 1, NULL), -EPROTO);
+	fake.deliveries[0].lane = SPINDLE_DELIVERY_LANE;
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), -EPROTO);
+	CHECK_EQ(fake.maps, 4);
+	CHECK_EQ(spindle_close(sp), 0);
 }
 
 TEST(what_cannot_be_mapped_leaves_nothing)
 {
 	unsigned int i;
 
-	for (i = 1; i <= 9; i++) {
+	for (i = 1; i <= 4; i++) {
 		struct spindle *sp = opened(&five);
 
 		fake.fail_map = i;
@@ -281,10 +354,10 @@ TEST(what_cannot_be_mapped_leaves_nothing)
 		CHECK_EQ(fake.unmaps, i - 1);
 		/* and the rings are still the handle's */
 		CHECK_EQ(spindle_ready(sp, 0), 0);
-		CHECK_EQ(fake.maps, i - 1 + 9);
+		CHECK_EQ(fake.maps, i - 1 + 4);
 		CHECK_EQ(spindle_send(sp, "x", 1), 0);
 		CHECK_EQ(spindle_close(sp), 0);
-		CHECK_EQ(fake.unmaps, i - 1 + 9);
+		CHECK_EQ(fake.unmaps, i - 1 + 4);
 	}
 }
 
@@ -304,7 +377,7 @@ TEST(rings_of_a_kind_that_is_not_known)
 {
 	struct spindle *sp = opened(&small);
 
-	fake.rings.lanes = SPINDLE_MAX_MEMBERS + 1;
+	fake.rings.lanes = SPINDLE_MAX_LANES + 1;
 	CHECK_EQ(spindle_ready(sp, 0), -EPROTO);
 	fake.rings.lanes = 2;
 	fake.rings.window = 4097;
