@@ -503,6 +503,18 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	return ret;
 }
 
+/* From this slot on there is no lane. */
+static u32 sp_lanes_there(struct sp_group *g)
+{
+	u32 nr = SP_MAX_SLOTS;
+
+	spin_lock_bh(&g->slots_lock);
+	while (nr && !g->slots[nr - 1].slab)
+		nr--;
+	spin_unlock_bh(&g->slots_lock);
+	return nr;
+}
+
 /**
  * sp_rings_info() - say what mmap() finds where
  * @ss: the socket
@@ -512,7 +524,7 @@ int sp_rings_map(struct sp_sock *ss, int flags)
  */
 int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 {
-	const struct sp_group *g = sp_sock_group(ss);
+	struct sp_group *g = sp_sock_group(ss);
 	/* Pairs with the release in sp_rings_map(). */
 	const struct sp_rings *r = smp_load_acquire(&ss->local.rings);
 
@@ -534,6 +546,7 @@ int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info)
 	info->deliveries = g->core.order.log_size;
 	/* Numbers that lanes may have: others may join once somebody has gone. */
 	info->lanes = SP_MAX_SLOTS;
+	info->lanes_there = sp_lanes_there(g);
 	info->lane = -1;
 	if (ss->local.lane)
 		info->lane = ss->local.lane->slot;

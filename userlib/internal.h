@@ -21,8 +21,8 @@
  * @user: what the program tells, and its submissions
  * @deliveries: the order
  * @own: the own ring, twice; NULL for a member that does not send
- * @lanes: the ring of each lane, twice; NULL before the first message of it, then
- *	constant, whoever has the lane. The receiving thread's
+ * @lanes: the ring of each lane, twice; NULL before the first message of one that was
+ *	not there at first, then constant, whoever has the lane. The receiving thread's
  * @given: a bit for each delivery that is no message: it was given out
  */
 struct spn_map {

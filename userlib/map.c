@@ -17,7 +17,8 @@
 
 static int map_region(int fd, uint64_t offset, uint64_t size, int prot, void *where)
 {
-	void *p = mmap(NULL, size, prot, MAP_SHARED, fd, offset);
+	/* without a fault for each page when messages flow */
+	void *p = mmap(NULL, size, prot, MAP_SHARED | MAP_POPULATE, fd, offset);
 
 	/* more than may be locked, after mlockall(2): nothing that a wait would change */
 	if (p == MAP_FAILED)
@@ -29,6 +30,7 @@ static int map_region(int fd, uint64_t offset, uint64_t size, int prot, void *wh
 static int map_regions(int fd, struct spn_map *map)
 {
 	const struct spindle_rings *r = &map->rings;
+	unsigned int i;
 	int ret;
 
 	map->given = calloc((r->deliveries + 7) / 8, 1);
@@ -44,10 +46,12 @@ static int map_regions(int fd, struct spn_map *map)
 	if (!ret && r->flags & SPINDLE_MAP_TX && r->lane >= 0)
 		ret = map_region(fd, r->own_off, 2ULL * r->window,
 				 PROT_READ | PROT_WRITE, &map->own);
+	for (i = 0; !ret && i < r->lanes_there && i < r->lanes; i++)
+		ret = spn_map_lane(fd, map, i);
 	return ret;
 }
 
-/* Map a lane's ring, when the first message of it is read. The number is good. */
+/* Map a lane's ring, at the latest when its first message is read. The number is good. */
 int spn_map_lane(int fd, struct spn_map *map, unsigned int lane)
 {
 	const struct spindle_rings *r = &map->rings;

@@ -287,6 +287,29 @@ TEST(a_group_that_has_ended)
 	CHECK_ERR(come(&g, st_bound(0), 0, 0), ESHUTDOWN);
 }
 
+/* The lanes that are worth being mapped before somebody sends. */
+TEST(lanes_that_are_there)
+{
+	struct st_group g = { 0 };
+	struct spindle_rings r;
+	int fd;
+
+	st_open(&g, &one);
+	CHECK_OK(st_option(g.fd[0], SPINDLE_MAP, SPINDLE_MAP_RX));
+	CHECK_OK(get_rings(g.fd[0], &r));
+	CHECK_EQ(r.lanes_there, 1);
+	fd = st_bound(1);
+	CHECK_OK(come(&g, fd, 0, SPINDLE_F_RECEIVER));
+	st_wait_members(g.fd[0], 2);
+	CHECK_OK(get_rings(g.fd[0], &r));
+	CHECK_EQ(r.lanes_there, 1);
+	join_at(&g, 2, 0);
+	st_wait_members(g.fd[0], 3);
+	CHECK_OK(get_rings(g.fd[0], &r));
+	CHECK_EQ(r.lanes_there, 2);
+	CHECK_EQ(r.lanes, SPINDLE_MAX_LANES);
+}
+
 TEST(many_come_at_once)
 {
 	struct spindle_group_join j = { 0 };

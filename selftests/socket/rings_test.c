@@ -47,6 +47,7 @@ TEST(options_are_checked)
 	CHECK_OK(get_rings(g.fd[1], &r));
 	CHECK_EQ(r.lane, -1);
 	CHECK_EQ(r.lanes, SPINDLE_MAX_LANES);
+	CHECK_EQ(r.lanes_there, 1);
 	CHECK_ERR(recv(g.fd[1], buf, sizeof(buf), 0), EBUSY);
 	CHECK_ERR(ioctl(g.fd[1], SIOCINQ, &n), EBUSY);
 	CHECK_OK(map_option(g.fd[0], SPINDLE_MAP_TX));

@@ -263,7 +263,7 @@ void *__wrap_mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t o
 	p = region(off, &size, &want);
 	CHECK_EQ(len, size);
 	CHECK_EQ(prot, want);
-	CHECK_EQ(flags, MAP_SHARED);
+	CHECK_EQ(flags, MAP_SHARED | MAP_POPULATE);
 	fake.maps++;
 	return p;
 }
@@ -420,6 +420,7 @@ void fake_boot(const struct fake_config *c)
 		.max_msg = fake.c.max_msg,
 		.deliveries = fake.c.deliveries,
 		.lanes = fake.c.lanes,
+		.lanes_there = fake.c.there,
 		.lane = fake.c.receiver ? -1 : 0,
 	};
 	fake.status = pages(r->status_size);

@@ -28,6 +28,7 @@ struct fake_config {
 	unsigned int max_msg;	/* window */
 	unsigned int deliveries;	/* 64 */
 	unsigned int lanes;	/* 2 */
+	unsigned int there;	/* lanes from the first on that are to be mapped at once: none */
 	bool receiver;		/* else the own lane is the first */
 	uint64_t rx_base;
 	uint64_t tx_base;

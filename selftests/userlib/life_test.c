@@ -268,6 +268,39 @@ TEST(a_receiver_maps_no_own_ring)
 	CHECK_EQ(fake.unmaps, 3);
 }
 
+TEST(lanes_that_are_there_are_mapped_at_once)
+{
+	struct fake_config c = { .lanes = 5, .there = 3 };
+	struct spindle *sp = fake_member(&c);
+	struct spindle_msg msgs[4];
+	unsigned int n;
+
+	CHECK_EQ(fake.maps, 7);
+	fake_deliver(1, "a", 1);
+	fake_deliver(3, "b", 1);
+	CHECK_EQ(spindle_peek(sp, msgs, 4, &n), 0);
+	CHECK_EQ(n, 2);
+	CHECK_EQ(fake.maps, 8);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.unmaps, 8);
+
+	/* one that cannot be mapped: all is given back, and it may be tried again */
+	sp = opened(&c);
+	fake.fail_map = 6;
+	CHECK_EQ(spindle_ready(sp, 0), -ENOMEM);
+	CHECK_EQ(fake.maps, 5);
+	CHECK_EQ(fake.unmaps, 5);
+	CHECK_EQ(spindle_ready(sp, 0), 0);
+	CHECK_EQ(spindle_close(sp), 0);
+	CHECK_EQ(fake.maps, fake.unmaps);
+
+	/* a kernel that says more than it has lanes for */
+	c.there = 9;
+	sp = fake_member(&c);
+	CHECK_EQ(fake.maps, 9);
+	CHECK_EQ(spindle_close(sp), 0);
+}
+
 TEST(a_lane_is_mapped_with_its_first_message)
 {
 	struct spindle *sp = fake_member(&five);

@@ -362,6 +362,8 @@ struct spindle_event {
  *	released: who touches a lane that is not there gets SIGBUS
  * @lane: the own lane, -1 for who does not send
  * @flags: SPINDLE_MAP_* as set
+ * @lanes_there: from this number on there is no lane yet; those below are worth being
+ *	mapped, and populated, before the first message
  * @__resv: reads as zero
  */
 struct spindle_rings {
@@ -381,7 +383,8 @@ struct spindle_rings {
 	__u32	lanes;
 	__s32	lane;
 	__u32	flags;
-	__u32	__resv[9];
+	__u32	lanes_there;
+	__u32	__resv[8];
 };
 
 /* spindle_status.flags */
