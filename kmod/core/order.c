@@ -435,7 +435,15 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 {
 	struct sp_node_seen *seen = &o->nodes[node];
 
-	if (received == seen->received && consumed == seen->consumed)
+	/* No row of this view can say less than it began with. */
+	if (received < o->start - 1 || consumed < -1)
+		return -EPROTO;
+	/*
+	 * A row whose connection was lost before it was known to have landed lands
+	 * once more, and then those behind it: what it says was seen before. A row
+	 * that says less of one and more of the other than was seen is none of these.
+	 */
+	if (received <= seen->received && consumed <= seen->consumed)
 		return 0;
 	/* Nothing is delivered anywhere before this node has received it. */
 	if (received < seen->received || consumed < seen->consumed ||
