@@ -227,6 +227,17 @@ static void live_mood(struct live *l, u64 at)
 	live_fault(l, FAULT_FALSE, at + rng_range(r, 100, 600), a, b, 0);
 }
 
+/* Connections that carry on break often, amid whatever else happens. */
+static void live_breaks(struct live *l)
+{
+	struct rng *r = &l->plan;
+	u32 n = rng_range(r, 1, 12);
+
+	while (n--)
+		live_fault(l, FAULT_BREAK, rng_range(r, 50, 2 * l->suspect),
+			   rng_below(r, l->first), rng_below(r, l->first), 0);
+}
+
 static void live_plan(struct live *l)
 {
 	struct rng *r = &l->plan;
@@ -243,6 +254,8 @@ static void live_plan(struct live *l)
 		at += rng_chance(r, 600) ? rng_below(r, 600) :
 			rng_below(r, 4 * l->suspect);
 	}
+	if (!l->opts.faults && l->opts.replay)
+		live_breaks(l);
 	for (i = 0; i < l->nfaults; i++)
 		if (!(l->opts.drop >> i & 1))
 			live_after(l, l->faults[i].at, LE_FAULT, i, 0, 0);
@@ -657,6 +670,37 @@ static void live_connect(struct live *l, u32 a, u32 b, bool welcome)
 	lnode_connected(&l->nodes[b], a, false);
 }
 
+/* Is there still to be a connection between what was at both ends of the last? */
+static bool live_carries(struct live *l, u32 a, u32 b)
+{
+	const struct lpair *p = live_pair(l, a, b);
+	const struct lnode *n = &l->nodes[a];
+	const struct lnode *peer = &l->nodes[b];
+
+	return p->carry && p->gen[a > b] == n->gen && p->gen[b > a] == peer->gen &&
+	       n->state != NODE_CRASHED && peer->state != NODE_CRASHED &&
+	       !live_dir(l, a, b)->dead && !live_dir(l, b, a)->dead;
+}
+
+/* Nodes are told nothing of it; but what they wait for too long is gone. */
+static void live_carry(struct live *l, u32 a, u32 b)
+{
+	const struct lpair *p = live_pair(l, a, b);
+
+	if (p->noticed[0] && p->noticed[1] && !live_blocked(l, a, b) &&
+	    !l->nodes[a].paused && !l->nodes[b].paused) {
+		l->nodes[a].ends[b].lost = false;
+		l->nodes[b].ends[a].lost = false;
+		l->nodes[a].ends[b].wait++;
+		l->nodes[b].ends[a].wait++;
+		lnet_carry(l, a, b);
+	} else if (live_wants(l, a, b) || live_wants(l, b, a)) {
+		live_try(l, a, b, rng_range(&l->rng, 50, l->suspect / 6));
+	} else {
+		lnet_give_up(l, a, b);
+	}
+}
+
 static void live_attempt(struct live *l, u32 a, u32 b)
 {
 	struct lpair *p = live_pair(l, a, b);
@@ -666,6 +710,10 @@ static void live_attempt(struct live *l, u32 a, u32 b)
 	p->trying = false;
 	if (p->up)
 		return;
+	if (live_carries(l, a, b)) {
+		live_carry(l, a, b);
+		return;
+	}
 	/* No new one before the old one is known to be dead on both sides. */
 	if ((!live_dead(l, a, b) || !live_dead(l, b, a)) &&
 	    !(l->opts.broken & LIVE_BREAK_OLD_QP)) {
@@ -716,14 +764,17 @@ static void live_close(struct live *l, u32 a, u32 b, u64 arg)
 	const struct ldir *d = live_dir(l, a, b);
 	u32 tries = arg >> 56;
 
-	if (!p->up || p->inc != (arg & ~0ull >> 8))
+	if (!(p->up || p->carry) || p->inc != (arg & ~0ull >> 8))
 		return;
 	if (!d->dead && d->completed != d->posted &&
 	    !live_blocked(l, a, b) && tries < 50 && l->nodes[b].state == NODE_IN) {
 		live_after(l, 200, LE_CLOSE, a, b, p->inc | (u64)(tries + 1) << 56);
 		return;
 	}
-	lnet_break(l, a, b);
+	if (p->carry)
+		lnet_give_up(l, a, b);
+	else
+		lnet_close(l, a, b);
 }
 
 static void live_notice(struct live *l, u32 a, u32 b, u64 inc)
@@ -733,6 +784,12 @@ static void live_notice(struct live *l, u32 a, u32 b, u64 inc)
 
 	if (p->inc != inc || p->up)
 		return;
+	if (p->carry) {
+		p->noticed[a > b] = true;
+		l->nodes[a].ends[b].lost = true;
+		live_patience(&l->nodes[a], b);
+		return;
+	}
 	if (l->nodes[a].state == NODE_IN)
 		lnode_receive(&l->nodes[a], &m);
 	else
@@ -758,7 +815,7 @@ static void live_event(struct live *l, const struct live_event *e)
 		lnet_step(l, live_dir(l, e->a, e->b));
 		break;
 	case LE_CREDIT:
-		lnet_credit(live_dir(l, e->a, e->b));
+		lnet_credit(l, live_dir(l, e->a, e->b));
 		break;
 	case LE_SEND:
 		l->progs[e->a].scheduled = false;
@@ -926,13 +983,14 @@ static void live_show(const struct live_opts *opts, u32 lines)
 bool live_seed(const struct live_opts *opts, u32 lines)
 {
 	static const char * const doorbells[] = { "polled", "guarded", "mixed" };
+	const char *kind = opts->replay ? "replay" : "live";
 	struct live *l = live_new(opts);
 	struct live_opts o = *opts;
 	bool ok = live_run(l);
 
 	if (!ok)
-		printf("seed %llu live %s: %s\n",
-		       (unsigned long long)opts->seed, doorbells[opts->doorbell],
+		printf("seed %llu %s %s: %s\n",
+		       (unsigned long long)opts->seed, kind, doorbells[opts->doorbell],
 		       l->why);
 	if (opts->trace)
 		printf("%llu steps, %u entries, %llu views\n",
@@ -943,8 +1001,8 @@ bool live_seed(const struct live_opts *opts, u32 lines)
 		live_show(&o, lines);
 	}
 	if (!ok) {
-		printf("  replay: scripts/sim --kind live --seed %llu --doorbell %s",
-		       (unsigned long long)o.seed, doorbells[o.doorbell]);
+		printf("  replay: scripts/sim --kind %s --seed %llu --doorbell %s",
+		       kind, (unsigned long long)o.seed, doorbells[o.doorbell]);
 		if (o.drop)
 			printf(" --drop %#x", o.drop);
 		if (o.nodes)

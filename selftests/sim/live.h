@@ -44,6 +44,8 @@ struct lnode;
 #define LIVE_BREAK_DRAIN	(1u << 12)	/* a wedge waits for the send queues */
 #define LIVE_BREAK_DEATH	(1u << 13)	/* a program's death has to be found out */
 #define LIVE_BREAK_STALE	(1u << 14)	/* a dead connection is listened to */
+#define LIVE_BREAK_TWICE	(1u << 15)	/* what has arrived is sent once more */
+#define LIVE_BREAK_GAP		(1u << 16)	/* what has left is not sent once more */
 
 enum fault_kind {
 	FAULT_CRASH,
@@ -95,6 +97,7 @@ struct fault {
  * @stuck: one program does not read before the run is nearly over
  * @minority: nodes go on without a majority; nothing happens then that makes
  *	two groups of one
+ * @replay: a new connection carries again what was under way on the old one
  * @survive: this many nodes must be in the last view
  * @views: views follow each other up to this number, 0: to any
  * @by: the last of them is installed by then, 0: at any time
@@ -112,6 +115,7 @@ struct live_opts {
 	bool calm;
 	bool stuck;
 	bool minority;
+	bool replay;
 	u32 survive;
 	u32 views;
 	u32 by;
@@ -207,6 +211,8 @@ enum pkt_kind {
 /**
  * struct pkt - one posted work request, as &struct net_write
  * @msg: of a PKT_MSG
+ * @built: it has left before, on this connection or the one before
+ * @number: messages that were posted before it
  */
 struct pkt {
 	enum pkt_kind kind;
@@ -216,12 +222,17 @@ struct pkt {
 	u8 *data;
 	u32 room;
 	struct msg msg;
+	bool built;
+	u64 number;
 	bool landed;
 };
 
 /**
  * struct ldir - one direction of a connection
  * @ring: packets, @size of them
+ * @said: messages among those that were posted
+ * @told: and among those that have completed
+ * @heard: messages that have arrived; its receiver knows it
  * @dead: its sender has given up: nothing is built nor completed any more
  */
 struct ldir {
@@ -233,6 +244,9 @@ struct ldir {
 	u64 built;
 	u64 landed;
 	u64 completed;
+	u64 said;
+	u64 told;
+	u64 heard;
 	u32 credits;
 	u32 owed;
 	struct net_piece pieces[SIM_MAX_PIECES];
@@ -245,8 +259,10 @@ struct ldir {
 
 /**
  * struct lpair - what is between two nodes
- * @inc: incarnation of the connection
+ * @inc: incarnation of the connection; one that carries on is the same
  * @up: there is one
+ * @carry: there is none now, but the next one carries on: live_opts.replay
+ * @gen: the lives of both nodes that it is between
  * @blocked: faults that keep packets from passing, by direction: [from > to]
  * @noticed: each side knows that the last one is gone
  * @trying: an attempt is due
@@ -254,6 +270,8 @@ struct ldir {
 struct lpair {
 	u64 inc;
 	bool up;
+	bool carry;
+	u32 gen[2];
 	u32 blocked[2];
 	bool noticed[2];
 	bool trying;
@@ -266,6 +284,7 @@ struct lpair {
  * @key: by number of the own lane
  * @keyed: keys have come over this connection
  * @wait: counts the times that it was lost
+ * @lost: it is waited for, though all that it has granted stays
  * @holds: it is gone, and up to @last of connection @inc requests to it may
  *	still be sent again
  */
@@ -275,6 +294,7 @@ struct lend {
 	struct key key[SP_MAX_NODE_LANES];
 	bool keyed;
 	u64 wait;
+	bool lost;
 	bool holds;
 	u64 inc;
 	u64 last;
@@ -493,7 +513,7 @@ static inline bool live_blocked(struct live *l, u32 a, u32 b)
 void lnet_init(struct live *l);
 void lnet_free(struct live *l);
 void lnet_step(struct live *l, struct ldir *d);
-void lnet_credit(struct ldir *d);
+void lnet_credit(struct live *l, struct ldir *d);
 bool lnet_room(const struct live *l, const struct ldir *d, u32 n);
 u64 lnet_post(struct live *l, struct ldir *d, enum pkt_kind kind, u8 *to,
 	      const void *src, u32 len, bool copy);
@@ -502,7 +522,10 @@ void lnet_send(struct live *l, u32 from, u32 to, enum msg_kind kind, u64 arg,
 void lnet_go(struct live *l, struct ldir *d);
 void lnet_flush(struct live *l, struct ldir *d);
 void lnet_break(struct live *l, u32 a, u32 b);
+void lnet_close(struct live *l, u32 a, u32 b);
 void lnet_connect(struct live *l, u32 a, u32 b);
+void lnet_carry(struct live *l, u32 a, u32 b);
+void lnet_give_up(struct live *l, u32 a, u32 b);
 void lnet_ghost(struct live *l, u32 i);
 void lnet_overwritten(struct live *l, u32 node, const u8 *at, u32 len);
 

@@ -21,6 +21,7 @@
  * @broken: the rule that makes the difference, 0: it is in the core
  * @stuck: one program does not read
  * @minority: nodes go on without a majority
+ * @replay: a connection that breaks is followed by one that carries on
  * @rough: the network is anything, not fair
  * @faults: what happens, each up to 300 later
  */
@@ -36,6 +37,7 @@ struct live_case {
 	unsigned int broken;
 	bool stuck;
 	bool minority;
+	bool replay;
 	bool rough;
 	struct fault faults[CASE_FAULTS];
 };
@@ -115,6 +117,31 @@ static const struct live_case cases[] = {
 	  .seeds = 300,
 	  .faults = { F(BREAK, 300, 0, 1), F(BREAK, 900, 1, 2),
 		      F(BREAK, 1500, 0, 1), F(BREAK, 2100, 0, 2) } },
+	{ "replay", "what was under way is carried again, and nobody is told",
+	  .nodes = 3, .survive = 3, .views = 4, .seeds = 400, .each = 60,
+	  .replay = true, .broken = LIVE_BREAK_GAP,
+	  .faults = { F(BREAK, 200, 0, 1), F(BREAK, 400, 1, 2), F(JOIN, 500, 2, 1),
+		      F(BREAK, 700, 0, 2), F(JOIN, 800, 1, 2), F(BREAK, 1200, 0, 1),
+		      F(LEAVE, 3200, 2), F(BREAK, 1500, 0, 2),
+		      F(BREAK, 1600, 1, 2), F(BREAK, 2200, 0, 1),
+		      F(BREAK, 2400, 1, 2), F(BREAK, 3000, 0, 2) } },
+	{ "replay-once", "but what was told by a message, whatever the network does",
+	  .nodes = 3, .survive = 3, .views = 3, .seeds = 400, .rough = true,
+	  .replay = true, .broken = LIVE_BREAK_TWICE,
+	  .faults = { F(BREAK, 300, 0, 1), F(BREAK, 400, 0, 2), F(JOIN, 500, 0, 0),
+		      F(BREAK, 600, 1, 2), F(BREAK, 700, 0, 1), F(JOIN, 800, 1, 0),
+		      F(BREAK, 900, 0, 2), F(BREAK, 1100, 1, 2),
+		      F(BREAK, 1500, 0, 1), F(BREAK, 1800, 0, 2) } },
+	{ "replay-crash", "one whose connections are broken dies: that is found out",
+	  .nodes = 4, .survive = 3, .views = 2, .seeds = 300, .each = 60,
+	  .replay = true,
+	  .faults = { F(BREAK, 400, 0, 3), F(BREAK, 500, 1, 3), F(BREAK, 500, 0, 1),
+		      F(CRASH, 600, 3), F(BREAK, 700, 1, 2), F(BREAK, 5000, 0, 1),
+		      F(BREAK, 6000, 1, 2), F(BREAK, 7000, 0, 2) } },
+	{ "replay-blip", "connections are broken as long as nobody is suspected for it",
+	  .nodes = 4, .survive = 4, .views = 1, .each = 60, .replay = true,
+	  .faults = { F(PART, 600, 0, 0x0006, 2000), F(BLOCK, 12000, 0, 1, 2000),
+		      F(BLOCK_ONE, 20000, 2, 1, 2000) } },
 	{ "dead-connection", "what came by a connection that is dead is no news of the next",
 	  .nodes = 3, .survive = 3, .broken = LIVE_BREAK_STALE, .seeds = 1500,
 	  .rough = true,
@@ -190,6 +217,7 @@ static u32 case_violations(const struct live_case *c, bool broken)
 			.calm = !c->rough,
 			.stuck = c->stuck,
 			.minority = c->minority,
+			.replay = c->replay,
 			.survive = c->survive,
 			.views = c->views,
 			.by = c->by,

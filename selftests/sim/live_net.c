@@ -2,6 +2,11 @@
 /*
  * Connections that break and come back. Each is two directions; in each, writes
  * land as in net.c, and messages arrive after all that was posted before them.
+ *
+ * What was under way when a connection broke is gone, and nodes are told; or, with
+ * live_opts.replay, the next one carries it again and nobody is told. Writes then
+ * land once more, from the first one that had not completed on and in order;
+ * messages that had arrived do not.
  */
 #include <stdlib.h>
 
@@ -18,6 +23,9 @@ static void ldir_reset(struct live *l, struct ldir *d)
 	d->built = 0;
 	d->landed = 0;
 	d->completed = 0;
+	d->said = 0;
+	d->told = 0;
+	d->heard = 0;
 	d->credits = l->credits;
 	d->owed = 0;
 	d->npieces = 0;
@@ -74,17 +82,25 @@ static bool ldir_lands(struct live *l, const struct ldir *d)
 	       (p->up || !p->noticed[d->to > d->from]);
 }
 
+/* Of a connection that the next one follows a side goes on until it knows. */
+static bool ldir_up(struct live *l, const struct ldir *d)
+{
+	const struct lpair *p = live_pair(l, d->from, d->to);
+
+	return p->up || (p->carry && !p->noticed[d->from > d->to]);
+}
+
 static bool ldir_completes(struct live *l, const struct ldir *d)
 {
 	const struct lpair *p = live_pair(l, d->from, d->to);
 
 	return d->completed < d->landed && !p->blocked[d->to > d->from] &&
-	       p->up && !d->dead;
+	       ldir_up(l, d) && !d->dead;
 }
 
 static bool ldir_moves(struct live *l, const struct ldir *d)
 {
-	return (d->built < d->posted && live_pair(l, d->from, d->to)->up) ||
+	return (d->built < d->posted && ldir_up(l, d)) ||
 	       ldir_lands(l, d) || ldir_completes(l, d);
 }
 
@@ -107,6 +123,12 @@ bool lnet_room(const struct live *l, const struct ldir *d, u32 n)
 	return d->posted - d->completed + n <= l->slots;
 }
 
+/* Does it arrive as a message, which the receiver counts? */
+static bool ldir_told(struct live *l, const struct ldir *d, const struct pkt *p)
+{
+	return p->kind > PKT_ROW || (p->kind == PKT_ROW && !l->nodes[d->to].polled);
+}
+
 static void ldir_grow(struct ldir *d)
 {
 	struct pkt *ring = calloc(2 * d->size, sizeof(*ring));
@@ -119,13 +141,17 @@ static void ldir_grow(struct ldir *d)
 	d->size *= 2;
 }
 
-static struct pkt *ldir_post(struct ldir *d)
+static struct pkt *ldir_post(struct live *l, struct ldir *d, enum pkt_kind kind)
 {
 	struct pkt *p;
 
 	if (d->posted - d->completed == d->size)
 		ldir_grow(d);
 	p = ldir_at(d, d->posted++);
+	p->kind = kind;
+	p->number = d->said;
+	d->said += ldir_told(l, d, p);
+	p->built = false;
 	p->landed = false;
 	return p;
 }
@@ -133,9 +159,8 @@ static struct pkt *ldir_post(struct ldir *d)
 u64 lnet_post(struct live *l, struct ldir *d, enum pkt_kind kind, u8 *to,
 	      const void *src, u32 len, bool copy)
 {
-	struct pkt *p = ldir_post(d);
+	struct pkt *p = ldir_post(l, d, kind);
 
-	p->kind = kind;
 	p->to = to;
 	p->len = len;
 	p->src = copy ? NULL : src;
@@ -156,19 +181,19 @@ u64 lnet_post(struct live *l, struct ldir *d, enum pkt_kind kind, u8 *to,
 void lnet_send(struct live *l, u32 from, u32 to, enum msg_kind kind, u64 arg,
 	       const void *body)
 {
+	const struct lpair *pair = live_pair(l, from, to);
 	struct ldir *d = live_dir(l, from, to);
 	struct pkt *p;
 
-	if (d->dead || !live_pair(l, from, to)->up)
+	if (d->dead || !(pair->up || pair->carry))
 		return;
-	p = ldir_post(d);
-	p->kind = PKT_MSG;
+	p = ldir_post(l, d, PKT_MSG);
 	p->to = NULL;
 	p->src = NULL;
 	p->len = 0;
 	p->msg.kind = kind;
 	p->msg.from = from;
-	p->msg.inc = live_pair(l, from, to)->inc;
+	p->msg.inc = pair->inc;
 	p->msg.arg = arg;
 	p->msg.body = body;
 	live_trace(l, "%u->%u sends message %d as #%llu", from, to, kind,
@@ -176,12 +201,10 @@ void lnet_send(struct live *l, u32 from, u32 to, enum msg_kind kind, u64 arg,
 	lnet_go(l, d);
 }
 
-static void ldir_build(struct ldir *d)
+static void ldir_advance(struct ldir *d)
 {
-	struct pkt *p = ldir_at(d, d->built++);
-
-	if (p->src)
-		memcpy(p->data, p->src, p->len);
+	while (d->landed < d->built && ldir_at(d, d->landed)->landed)
+		d->landed++;
 }
 
 static void ldir_resend(struct live *l, struct ldir *d, struct pkt *p)
@@ -189,6 +212,18 @@ static void ldir_resend(struct live *l, struct ldir *d, struct pkt *p)
 	if (p->src && memcmp(p->data, p->src, p->len))
 		live_violation(l, "node %u changed the source of a request to node %u before it completed",
 			       d->from, d->to);
+}
+
+static void ldir_build(struct live *l, struct ldir *d)
+{
+	struct pkt *p = ldir_at(d, d->built++);
+
+	if (p->built)
+		ldir_resend(l, d, p);
+	p->built = true;
+	if (p->src)
+		memcpy(p->data, p->src, p->len);
+	ldir_advance(d);
 }
 
 /* A program is about to overwrite @len bytes: does a request still read them? */
@@ -261,8 +296,11 @@ static void ldir_landed(struct live *l, struct ldir *d, struct pkt *p)
 	struct lnode *to = &l->nodes[d->to];
 
 	p->landed = true;
-	while (d->landed < d->built && ldir_at(d, d->landed)->landed)
-		d->landed++;
+	if (ldir_told(l, d, p) && p->number != d->heard++)
+		live_violation(l, "node %u hears message %llu of node %u after %llu",
+			       d->to, (unsigned long long)p->number, d->from,
+			       (unsigned long long)d->heard - 1);
+	ldir_advance(d);
 	if (p->kind == PKT_MSG) {
 		lnode_receive(to, &p->msg);
 	} else if (p->kind == PKT_WAKE) {
@@ -278,9 +316,11 @@ static void ldir_landed(struct live *l, struct ldir *d, struct pkt *p)
 	}
 }
 
-void lnet_credit(struct ldir *d)
+void lnet_credit(struct live *l, struct ldir *d)
 {
 	d->credit_scheduled = false;
+	if (live_pair(l, d->from, d->to)->carry)
+		return;
 	d->credits += d->owed;
 	d->owed = 0;
 }
@@ -345,19 +385,19 @@ static void ldir_complete(struct live *l, struct ldir *d)
 		return;
 	}
 	d->completed++;
+	d->told += ldir_told(l, d, p);
 	lnode_completed(&l->nodes[d->from]);
 }
 
 void lnet_step(struct live *l, struct ldir *d)
 {
-	const struct lpair *p = live_pair(l, d->from, d->to);
 	u32 n = rng_range(&l->rng, 1, 6);
 
 	while (n-- && ldir_moves(l, d)) {
 		u32 what = rng_below(&l->rng, 3);
 
-		if (what == 0 && d->built < d->posted && p->up)
-			ldir_build(d);
+		if (what == 0 && d->built < d->posted && ldir_up(l, d))
+			ldir_build(l, d);
 		else if (what == 1 && ldir_lands(l, d) &&
 			 !l->nodes[d->to].polled)
 			ldir_land_any(l, d);
@@ -409,7 +449,7 @@ void lnet_ghost(struct live *l, u32 i)
 }
 
 /* Both sides learn of it, each in its time. */
-void lnet_break(struct live *l, u32 a, u32 b)
+static void lnet_down(struct live *l, u32 a, u32 b, bool carry)
 {
 	struct lpair *p = live_pair(l, a, b);
 	u32 i;
@@ -418,6 +458,7 @@ void lnet_break(struct live *l, u32 a, u32 b)
 		return;
 	live_trace(l, "%u-%u breaks", a, b);
 	p->up = false;
+	p->carry = carry;
 	for (i = 0; i < 2; i++) {
 		struct ldir *d = i ? live_dir(l, a, b) : live_dir(l, b, a);
 		u32 side = i ? a : b;
@@ -430,6 +471,73 @@ void lnet_break(struct live *l, u32 a, u32 b)
 	}
 }
 
+void lnet_break(struct live *l, u32 a, u32 b)
+{
+	lnet_down(l, a, b, l->opts.replay);
+}
+
+/* Somebody has no use for it: nothing carries on. */
+void lnet_close(struct live *l, u32 a, u32 b)
+{
+	live_pair(l, a, b)->carry = false;
+	lnet_down(l, a, b, false);
+}
+
+/* Start again from the first request that has not completed. */
+static void ldir_again(struct live *l, struct ldir *d)
+{
+	u64 n = d->told;
+	u64 k;
+
+	for (k = d->completed; k < d->posted; k++) {
+		struct pkt *p = ldir_at(d, k);
+
+		p->landed = ldir_told(l, d, p) && n++ < d->heard &&
+			    !(l->opts.broken & LIVE_BREAK_TWICE);
+		if (k < d->built && (l->opts.broken & LIVE_BREAK_GAP))
+			p->landed = true;
+	}
+	d->built = d->completed;
+	d->landed = d->completed;
+	d->npieces = 0;
+	d->piece = 0;
+	if (d->owed && !d->credit_scheduled) {
+		d->credit_scheduled = true;
+		live_after(l, rng_range(&l->rng, 1, 4 * l->weather.net_gap),
+			   LE_CREDIT, d->from, d->to, 0);
+	}
+}
+
+/* A new connection, which carries on where the last one broke. */
+void lnet_carry(struct live *l, u32 a, u32 b)
+{
+	struct lpair *p = live_pair(l, a, b);
+	struct ldir *to = live_dir(l, a, b);
+	struct ldir *back = live_dir(l, b, a);
+
+	live_trace(l, "%u-%u carries on: %llu and %llu again", a, b,
+		   (unsigned long long)(to->built - to->completed),
+		   (unsigned long long)(back->built - back->completed));
+	p->up = true;
+	p->carry = false;
+	p->noticed[0] = false;
+	p->noticed[1] = false;
+	ldir_again(l, to);
+	ldir_again(l, back);
+	lnet_go(l, to);
+	lnet_go(l, back);
+}
+
+/* Nobody waits for a connection any more: nothing is carried on. */
+void lnet_give_up(struct live *l, u32 a, u32 b)
+{
+	live_pair(l, a, b)->carry = false;
+	lnet_flush(l, live_dir(l, a, b));
+	lnet_flush(l, live_dir(l, b, a));
+	lnode_kick(&l->nodes[a]);
+	lnode_kick(&l->nodes[b]);
+}
+
 /* A new connection, with nothing on it. The caller sees to what is said. */
 void lnet_connect(struct live *l, u32 a, u32 b)
 {
@@ -437,6 +545,9 @@ void lnet_connect(struct live *l, u32 a, u32 b)
 
 	p->inc++;
 	p->up = true;
+	p->carry = false;
+	p->gen[a > b] = l->nodes[a].gen;
+	p->gen[b > a] = l->nodes[b].gen;
 	p->noticed[0] = false;
 	p->noticed[1] = false;
 	ldir_reset(l, live_dir(l, a, b));

@@ -54,9 +54,12 @@ bool lnode_suspects(struct lnode *n, u32 id)
 	return rank >= 0 && sp_suspects(&n->ballot, rank);
 }
 
+/* Does what is sent arrive, if at some time to come? */
 static bool lnode_up(struct lnode *n, u32 id)
 {
-	return live_pair(n->l, n->id, id)->up;
+	const struct lpair *p = live_pair(n->l, n->id, id);
+
+	return p->up || p->carry;
 }
 
 static u64 lnode_epoch(const struct live *l, u64 view)
@@ -447,7 +450,7 @@ static void lnode_close_later(struct lnode *n, u32 id)
 {
 	struct lpair *p = live_pair(n->l, n->id, id);
 
-	if (p->up)
+	if (p->up || p->carry)
 		live_after(n->l, rng_range(&n->l->rng, 200, 3000), LE_CLOSE,
 			   n->id, id, p->inc);
 }
@@ -889,7 +892,8 @@ static void lnode_keys(struct lnode *n, u32 id, const struct keys *k)
 		return;
 	e->to_rows = k->rows;
 	e->keyed = true;
-	e->wait++;
+	if (!e->lost)
+		e->wait++;
 	for (i = 0; i < k->n; i++)
 		e->key[k->lane[i].nr] = k->lane[i].key;
 	if (n->core.peers[rank].cut) {
@@ -934,7 +938,8 @@ static bool lnode_stale(struct lnode *n, const struct msg *m)
 {
 	const struct lpair *p = live_pair(n->l, n->id, m->from);
 
-	return m->inc && (m->inc != p->inc || p->noticed[n->id > m->from]);
+	return m->inc && (m->inc != p->inc ||
+			  (p->noticed[n->id > m->from] && !p->carry));
 }
 
 static void lnode_message(struct lnode *n, const struct msg *m)
@@ -989,7 +994,8 @@ static void lnode_message(struct lnode *n, const struct msg *m)
 		lnode_notice(n, m->from, m->arg);
 		break;
 	case MSG_DETECT:
-		if (n->ends[m->from].wait == m->arg && !n->ends[m->from].keyed)
+		if (n->ends[m->from].wait == m->arg &&
+		    (!n->ends[m->from].keyed || n->ends[m->from].lost))
 			lnode_suspect(n, m->from);
 		break;
 	case MSG_SILENT:
@@ -997,12 +1003,12 @@ static void lnode_message(struct lnode *n, const struct msg *m)
 			lnode_suspect(n, m->from);
 		break;
 	case MSG_SUSPECTED:
-		if (!lnode_up(n, m->from) && rank >= 0 &&
+		if (!live_pair(l, n->id, m->from)->up && rank >= 0 &&
 		    sp_suspect_in_return(&n->ballot, rank))
 			n->dirty = true;
 		break;
 	case MSG_REFUSED:
-		if (!lnode_up(n, m->from))
+		if (!live_pair(l, n->id, m->from)->up)
 			lnode_suspect(n, m->from);
 		break;
 	case MSG_FALSE:
@@ -1066,7 +1072,7 @@ void lnode_crash(struct lnode *n)
 	for (i = 0; i < l->nnodes; i++) {
 		struct lpair *p = live_pair(l, n->id, i);
 
-		if (i == n->id || !p->up)
+		if (i == n->id || !(p->up || p->carry))
 			continue;
 		lnet_flush(l, live_dir(l, n->id, i));
 		live_after(l, rng_range(&l->rng, 20, l->suspect), LE_RETRIED,
@@ -1082,7 +1088,7 @@ void lnode_join(struct lnode *n)
 
 	for (i = 0; i < l->nnodes; i++)
 		if (i != n->id)
-			lnet_break(l, n->id, i);
+			lnet_close(l, n->id, i);
 	n->gen++;
 	n->state = NODE_JOINING;
 	n->inbox_n = 0;
@@ -1095,6 +1101,7 @@ void lnode_join(struct lnode *n)
 	memset(n->early, 0, sizeof(n->early));
 	for (i = 0; i < l->nnodes; i++) {
 		n->ends[i].holds = false;
+		n->ends[i].lost = false;
 		n->ends[i].wait++;
 	}
 }

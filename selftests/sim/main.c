@@ -18,8 +18,11 @@ static const char * const doorbell_names[SIM_DOORBELLS] = {
 #define KIND_FIXED	(1u << 0)	/* a group whose members stay: run.c */
 #define KIND_LIVE	(1u << 1)	/* one whose members come and go: live.c */
 #define KIND_BALLOTS	(1u << 2)	/* the agreement alone: ballots.c */
+#define KIND_REPLAY	(1u << 3)	/* as live, on connections that carry on */
 
-static const char * const kind_names[] = { "fixed", "live", "ballots" };
+static const char * const kind_names[] = {
+	"fixed", "live", "ballots", "replay"
+};
 
 #define BALLOTS_A_SEED	200	/* agreements of one seed */
 #define SHORTEST_LINES	60	/* of the shortest run that fails */
@@ -45,7 +48,8 @@ static void usage(FILE *to)
 	      "  --from S           begin with seed S (default 0)\n"
 	      "  --seed S           run seed S only\n"
 	      "  --kind K           fixed: the members stay; live: they come and go;\n"
-	      "                     ballots: the agreement alone (default: all three)\n"
+	      "                     replay: likewise, and connections that break carry on;\n"
+	      "                     ballots: the agreement alone (default: all four)\n"
 	      "  --doorbell D       polled, guarded or mixed (default: each of them)\n"
 	      "  --brief            do not look for the shortest run that fails\n"
 	      "  --drop M --nodes N --each E   make a live run shorter: leave out faults,\n"
@@ -81,7 +85,7 @@ static bool run_one(const struct args *a, u64 seed, int doorbell)
 	return ok;
 }
 
-static bool run_live(const struct args *a, u64 seed)
+static bool run_live(const struct args *a, u64 seed, bool replay)
 {
 	struct live_opts opts = {
 		.seed = seed,
@@ -90,6 +94,7 @@ static bool run_live(const struct args *a, u64 seed)
 		.drop = a->drop,
 		.nodes = a->nodes,
 		.each = a->each,
+		.replay = replay,
 		.trace = a->trace,
 	};
 
@@ -118,7 +123,9 @@ static u64 run_share(const struct args *a, int share)
 			if (a->doorbell < 0 || a->doorbell == d)
 				violations += !run_one(a, seed, d);
 		if (a->kinds & KIND_LIVE)
-			violations += !run_live(a, seed);
+			violations += !run_live(a, seed, false);
+		if (a->kinds & KIND_REPLAY)
+			violations += !run_live(a, seed, true);
 		if (a->kinds & KIND_BALLOTS)
 			violations += !run_ballots(seed);
 		if (violations && a->first)
@@ -233,7 +240,8 @@ int main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 }
 	};
 	struct args a = { .seeds = 1000, .doorbell = -1, .jobs = 1,
-			  .kinds = KIND_FIXED | KIND_LIVE | KIND_BALLOTS };
+			  .kinds = KIND_FIXED | KIND_LIVE | KIND_BALLOTS |
+				   KIND_REPLAY };
 	const char *scenario = NULL;
 	u64 violations;
 	int c;

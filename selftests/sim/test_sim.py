@@ -2,8 +2,8 @@
 """The simulator: seeds, named scenarios and planted bugs, each a case.
 
 SPINDLE_TEST_SEEDS chooses how many seeds, each of which makes a run of every kind: of a
-group whose members stay, of one whose members come and go, of the agreement alone. A
-tenth as many run with sanitizers.
+group whose members stay, of one whose members come and go, of one like it whose connections
+carry on when they break, of the agreement alone. A tenth as many run with sanitizers.
 """
 
 import glob
@@ -44,7 +44,7 @@ def test_scenario(name):
 
 
 @pytest.mark.parametrize('name', ['tiny-queue', 'hostile', 'reconnect', 'quarantine', 'herd',
-                                  'two-in-a-row'])
+                                  'two-in-a-row', 'replay', 'replay-crash'])
 def test_scenario_with_sanitizers(name):
     assert 'scenarios: 0 failed' in sim('--asan', '--scenario', name)
 
