@@ -435,23 +435,23 @@ int sp_order_row(struct sp_order *o, u32 node, s64 received, s64 consumed)
 {
 	struct sp_node_seen *seen = &o->nodes[node];
 
-	/* No row of this view can say less than it began with. */
-	if (received < o->start - 1 || consumed < -1)
-		return -EPROTO;
 	/*
-	 * A row whose connection was lost before it was known to have landed lands
-	 * once more, and then those behind it: what it says was seen before. A row
-	 * that says less of one and more of the other than was seen is none of these.
+	 * No row says less than it did when the view began. Nothing is delivered
+	 * anywhere before this node has received it.
 	 */
-	if (received <= seen->received && consumed <= seen->consumed)
-		return 0;
-	/* Nothing is delivered anywhere before this node has received it. */
-	if (received < seen->received || consumed < seen->consumed ||
+	if (received < o->start - 1 || consumed < -1 ||
 	    consumed > o->nodes[o->self].received ||
 	    received - o->start >= sp_seq(sp_round_limit(o), o->nlanes, 0))
 		return -EPROTO;
-	seen->consumed = consumed;
-	if (received == seen->received)
+	/*
+	 * A row whose connection was lost before it was known to have landed lands
+	 * once more, and then those behind it: what it says was seen before. Each of
+	 * the two counts for itself. When they are looked at while rows land, one may
+	 * be of such a row, and the other of one that is new.
+	 */
+	if (consumed > seen->consumed)
+		seen->consumed = consumed;
+	if (received <= seen->received)
 		return 0;
 	seen->received = received;
 	return 1;
