@@ -347,7 +347,11 @@ static void sp_group_linger(struct work_struct *work)
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
-	if (!done && ++g->lingered ==
+	/* Peers have that long to answer once they can be told. */
+	list_for_each_entry(gp, &g->peers, on_group)
+		if (gp->user.link && sp_link_silent(gp->user.link))
+			g->lingered = 0;
+	if (!done && ++g->lingered >=
 	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS)
 		list_for_each_entry(gp, &g->peers, on_group)
 			sp_peer_drop(gp);
@@ -564,6 +568,7 @@ void sp_group_detach(struct sp_group *g, struct sp_local *local)
 void sp_group_activate(struct sp_group *g)
 {
 	const struct sp_view *v = &g->view;
+	struct sp_group_peer *gp;
 	struct sp_local *local;
 	u32 i;
 	int ret;
@@ -606,6 +611,9 @@ void sp_group_activate(struct sp_group *g)
 	if (sp_view_set_state(&g->view, SP_VIEW_ACTIVE))
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
+	/* Whom it did not need to hear while it formed it may need now. */
+	list_for_each_entry(gp, &g->peers, on_group)
+		gp->user.gave_up = false;
 	sp_group_state_changed(g);
 	sp_asks_feed(g);
 	/* Others may have been faster, and have seen somebody go already. */

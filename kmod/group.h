@@ -416,6 +416,7 @@ struct sp_counters {
 	u64 looks;
 	u64 view_changes;
 	u64 suspicions;
+	u64 reconnects;
 	u64 view_change_us;
 };
 
@@ -497,7 +498,7 @@ struct sp_counters {
  * @making: it is at work; under sp_ctl
  * @grants: grants again what found no room in a send queue
  * @ready: the memory of the view is there, and peers may be told of it
- * @lingered: looks taken at the group since it began to end
+ * @lingered: looks taken at the group since it began to end, or a peer was not heard
  * @ending: no local member is left, or it has failed; keys go back as the
  *	peers say bye
  * @linger: bound on that

@@ -25,7 +25,7 @@ MODULE_PARM_DESC(ack_timeout, "Time before an unacknowledged packet is sent agai
 
 unsigned int sp_suspect_ms = 5000;
 module_param_named(suspect_ms, sp_suspect_ms, uint, 0444);
-MODULE_PARM_DESC(suspect_ms, "Milliseconds without an answer of a node before it counts as lost, 50 to 600000");
+MODULE_PARM_DESC(suspect_ms, "Milliseconds without an answer of a node before it counts as lost, 50 to 600000; groups may say otherwise");
 
 unsigned int sp_spin = 40;
 module_param_named(spin, sp_spin, uint, 0644);
@@ -76,7 +76,8 @@ static int sp_params_check(void)
 		pr_err("spindle: port must not be 0, ack_timeout be 8 to 24\n");
 		return -EINVAL;
 	}
-	if (sp_suspect_ms < 50 || sp_suspect_ms > 600000) {
+	if (sp_suspect_ms < SPINDLE_MIN_PATIENCE ||
+	    sp_suspect_ms > SPINDLE_MAX_PATIENCE) {
 		pr_err("spindle: suspect_ms must be 50 to 600000\n");
 		return -EINVAL;
 	}

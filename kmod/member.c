@@ -60,7 +60,14 @@ static bool sp_config_meets(const struct sp_config *has,
 	       (!want->senders || want->senders == has->senders) &&
 	       (!want->window || want->window == has->window) &&
 	       (!want->max_msg || want->max_msg == has->max_msg) &&
-	       (!want->depth || want->depth == has->depth);
+	       (!want->depth || want->depth == has->depth) &&
+	       (!want->silent_ms || want->silent_ms == has->silent_ms) &&
+	       (!want->link_ms || want->link_ms == has->link_ms);
+}
+
+static bool sp_patience_ok(u32 ms)
+{
+	return ms >= SPINDLE_MIN_PATIENCE && ms <= SPINDLE_MAX_PATIENCE;
 }
 
 /* A configuration that came by the network. */
@@ -75,6 +82,7 @@ static bool sp_config_ok(const struct sp_config *cfg)
 	       cfg->max_msg >= 1 && cfg->max_msg <= cfg->window &&
 	       is_power_of_2(cfg->depth) && cfg->depth >= SPINDLE_MIN_DEPTH &&
 	       cfg->depth <= SPINDLE_MAX_DEPTH &&
+	       sp_patience_ok(cfg->silent_ms) && sp_patience_ok(cfg->link_ms) &&
 	       !(cfg->flags & ~SP_CONFIG_ALL);
 }
 

@@ -84,7 +84,11 @@ static int sp_config_check(const struct sp_config *cfg)
 		     SPINDLE_MAX_WINDOW, true) ||
 	    sp_range(cfg->max_msg, 1, cfg->window ?: SPINDLE_MAX_WINDOW,
 		     false) ||
-	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true))
+	    sp_range(cfg->depth, SPINDLE_MIN_DEPTH, SPINDLE_MAX_DEPTH, true) ||
+	    sp_range(cfg->silent_ms, SPINDLE_MIN_PATIENCE, SPINDLE_MAX_PATIENCE,
+		     false) ||
+	    sp_range(cfg->link_ms, SPINDLE_MIN_PATIENCE, SPINDLE_MAX_PATIENCE,
+		     false))
 		return -ERANGE;
 	return 0;
 }
@@ -186,6 +190,8 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.window = opt.window ?: sp_default_window(&cfg);
 	cfg.max_msg = opt.max_msg ?: min(cfg.window, SP_DEFAULT_MSG);
 	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
+	cfg.silent_ms = opt.silent_ms ?: sp_suspect_ms;
+	cfg.link_ms = opt.link_ms ?: cfg.silent_ms;
 	if (opt.flags & SPINDLE_F_NO_MAJORITY)
 		cfg.flags |= SP_CONFIG_NO_MAJORITY;
 	cfg.flags |= opt.optimise_off << SP_CONFIG_OFF_SHIFT;
@@ -242,6 +248,8 @@ static int sp_opt_join(struct socket *sock, sockptr_t optval,
 	cfg.window = opt.window;
 	cfg.max_msg = opt.max_msg;
 	cfg.depth = opt.depth;
+	cfg.silent_ms = opt.silent_ms;
+	cfg.link_ms = opt.link_ms;
 	ret = sp_config_check(&cfg);
 	if (ret)
 		return ret;
@@ -424,6 +432,8 @@ static void sp_opt_info(const struct sp_sock *ss,
 	info->received = READ_ONCE(ss->received);
 	info->optimise_off = sp_config_off(&g->config);
 	info->max_members = g->config.limit;
+	info->silent_ms = g->config.silent_ms;
+	info->link_ms = g->config.link_ms;
 }
 
 static int sp_opt_give(const void *from, size_t size, char __user *optval,

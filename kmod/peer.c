@@ -25,6 +25,8 @@ static u64 sp_key_out[DIV_ROUND_UP(SP_KEY_MAX, sizeof(u64))];
 
 static void sp_peer_up(struct sp_link_user *user);
 static void sp_peer_down(struct sp_link_user *user, int error);
+static void sp_peer_lost(struct sp_link_user *user, const char *why);
+static void sp_peer_connected(struct sp_link_user *user);
 
 static void sp_peer_free(struct work_struct *work);
 
@@ -52,6 +54,10 @@ struct sp_group_peer *sp_peer_alloc(struct sp_group *g,
 	INIT_LIST_HEAD(&gp->user.on_link);
 	gp->user.up = sp_peer_up;
 	gp->user.down = sp_peer_down;
+	gp->user.lost = sp_peer_lost;
+	gp->user.again = sp_peer_connected;
+	gp->user.silent_ms = g->config.silent_ms;
+	gp->user.link_ms = g->config.link_ms;
 	return gp;
 }
 
@@ -462,6 +468,27 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 		sp_views_suspect(g, gp, "is lost");
 }
 
+/* The group waits for the peer no longer; others that use the link may. */
+static void sp_peer_lost(struct sp_link_user *user, const char *why)
+{
+	struct sp_group_peer *gp = container_of(user, struct sp_group_peer,
+						user);
+	struct sp_group *g = gp->g;
+
+	/* No message waits in a group that forms: it may do so with the others. */
+	if (gp->bye_heard || g->ending || gp->rank < 0 ||
+	    g->view.state == SP_VIEW_FORMING)
+		return;
+	sp_views_suspect(g, gp, why);
+}
+
+static void sp_peer_connected(struct sp_link_user *user)
+{
+	struct sp_group *g = container_of(user, struct sp_group_peer, user)->g;
+
+	WRITE_ONCE(g->counters.reconnects, g->counters.reconnects + 1);
+}
+
 /*
  * Own lanes for whose members a peer has granted memory may be pushed to it. Are
  * these all?
@@ -623,6 +650,8 @@ void sp_peer_done(struct sp_group_peer *gp)
 	struct sp_link *link = gp->user.link;
 
 	lockdep_assert_held(&sp_ctl);
+	/* For what is on its way the group waits as long as others do. */
+	gp->user.lost = NULL;
 	if (link && link->state == SP_LINK_UP)
 		gp->last = READ_ONCE(link->built);
 }
@@ -897,7 +926,8 @@ void sp_peer_drop(struct sp_group_peer *gp)
 {
 	struct sp_link *link = gp->user.link;
 
-	if (!link || link->state == SP_LINK_DOWN)
+	/* While it is not heard at all, others that use the link may wait for it. */
+	if (!link || link->state == SP_LINK_DOWN || sp_link_silent(link))
 		return;
 	pr_warn_ratelimited("spindle: %s: %s: no bye from %s, link dropped\n",
 			    gp->g->node->name, gp->g->name, gp->name);

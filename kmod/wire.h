@@ -13,7 +13,7 @@
 #include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	5
+#define SP_WIRE_VERSION	6
 
 #define SP_NAME_LEN	64
 
@@ -23,22 +23,29 @@
  * @version: SP_WIRE_VERSION
  * @recvs: receives posted for the other side's SENDs
  * @reason: in a refusal, why: enum sp_refusal
- * @pad: zero
+ * @again: 1: the link has lost its connection, and is to have another one; else 0
  * @incarnation: of the node, so that one that was away is seen to be another
+ * @session: of the link: who has asked for its first connection has drawn it
+ * @received: SENDs of the other side that have come by the link: the rest is sent again
+ * @made: links that the node has made so far; in a request for one, this one counted
  */
 struct sp_hello {
 	u32 magic;
 	u16 version;
 	u16 recvs;
 	u32 reason;
-	u32 pad;
+	u32 again;
 	u64 incarnation;
+	u64 session;
+	u32 received;
+	u32 made;
 };
 
 enum sp_refusal {
 	SP_REFUSE_WIRE = 1,	/* other magic, version or byte order */
 	SP_REFUSE_TIE,		/* the two connected to each other at once */
-	SP_REFUSE_BUSY,		/* no memory, or the node is going away */
+	SP_REFUSE_BUSY,		/* no memory, or the node is going away, or not yet */
+	SP_REFUSE_GONE,		/* there is no such link any more */
 };
 
 #define SP_MSG_MAX	1024	/* largest SEND, header and all */
@@ -62,7 +69,7 @@ enum sp_msg_type {
  * struct sp_msg - header of every SEND
  * @type: enum sp_msg_type
  * @len: bytes, with this header
- * @credits: receives the sender has posted on this connection so far
+ * @credits: receives the sender has posted on this link so far
  */
 struct sp_msg {
 	u16 type;
@@ -130,6 +137,8 @@ struct sp_msg_wake {
  * @window: bytes of ring a sender has; likewise
  * @max_msg: largest message; likewise
  * @depth: messages in flight of one sender; likewise
+ * @silent_ms: how long a node may give no sign; likewise
+ * @link_ms: how long there may be no connection between two; likewise
  * @flags: SP_CONFIG_*. A node that does not know one does not join
  */
 struct sp_config {
@@ -139,6 +148,8 @@ struct sp_config {
 	u32 window;
 	u32 max_msg;
 	u32 depth;
+	u32 silent_ms;
+	u32 link_ms;
 	u32 flags;
 };
 

@@ -14,6 +14,8 @@
 
 #include "fabric.h"
 
+#define SP_REFUSALS	8	/* in a row, by a CM that does not say why */
+#define SP_TIE_MS	100	/* an own attempt that is older may come to nothing */
 #define SP_LINKS_IDLE	256	/* links of a node that no group here uses */
 
 /**
@@ -89,18 +91,36 @@ static void sp_hello_init(const struct sp_node *node, struct sp_hello *hello)
 	hello->incarnation = node->incarnation;
 }
 
+/* The same, of a link that both sides know or are about to. */
+static void sp_hello_link(const struct sp_link *link, struct sp_hello *hello)
+{
+	sp_hello_init(link->node, hello);
+	hello->session = link->session;
+	hello->made = link->passive ? link->node->made : link->number;
+	hello->again = link->state == SP_LINK_UP;
+	/* All receives of the connection before have completed. */
+	hello->received = READ_ONCE(link->received);
+}
+
 static bool sp_hello_ok(const struct sp_hello *hello, u8 len)
 {
 	return hello && len >= sizeof(*hello) &&
 	       hello->magic == SP_WIRE_MAGIC &&
-	       hello->version == SP_WIRE_VERSION && hello->recvs > 2;
+	       hello->version == SP_WIRE_VERSION && hello->recvs > 2 &&
+	       hello->again <= 1;
 }
 
 static void sp_hello_take(struct sp_link *link, const struct sp_hello *hello)
 {
 	link->peer_incarnation = hello->incarnation;
-	/* A message may have come first, and have granted more. */
-	if ((s32)(hello->recvs - link->granted) > 0)
+	link->peer_made = hello->made;
+	link->theirs = hello->received;
+	/*
+	 * A message may have come first, and have granted more. What was granted by
+	 * earlier connections holds.
+	 */
+	if (link->state == SP_LINK_CONNECTING &&
+	    (s32)(hello->recvs - link->granted) > 0)
 		WRITE_ONCE(link->granted, hello->recvs);
 }
 
@@ -155,19 +175,116 @@ static void sp_cm_make_room(struct sp_node *node)
 		sp_link_set_state(oldest, SP_LINK_DOWN, -ESHUTDOWN);
 }
 
+/* What fails here, in an attempt to connect again, may not fail in the next. */
+static int sp_cm_trouble(const struct sp_link *link, int error)
+{
+	return error && link->state == SP_LINK_UP ? -EHOSTUNREACH : error;
+}
+
+/* Take an id that asks for a connection: it is the link's, and goes with it. */
+static void sp_cm_accept(struct sp_link *link, struct rdma_cm_id *id,
+			 const struct sp_hello *theirs)
+{
+	struct rdma_conn_param param;
+	struct sp_hello hello;
+	int ret;
+
+	lockdep_assert_held(&sp_ctl);
+	link->passive = true;
+	link->began = jiffies;
+	link->id = id;
+	id->context = link;
+	id->event_handler = sp_cm_handler;
+
+	sp_hello_take(link, theirs);
+	ret = sp_conn_open(link);
+	if (!ret) {
+		sp_hello_link(link, &hello);
+		sp_conn_param(&hello, &param);
+		rdma_set_ack_timeout(id, sp_ack_timeout);
+		ret = rdma_accept(id, &param);
+	}
+	if (ret) {
+		sp_cm_refuse(id, link->node, SP_REFUSE_BUSY);
+		sp_conn_failed(link, id, sp_cm_trouble(link, ret));
+	}
+}
+
 /*
- * Somebody connects. When both ends ask at once, the request of the lower
- * address counts.
+ * A peer has lost the connection of a link. Return: 0 when this side has, too, and the
+ * request can be accepted; else why not.
  */
+static enum sp_refusal sp_cm_again(struct sp_link *link,
+				   const struct sp_hello *theirs)
+{
+	if (!link || link->state != SP_LINK_UP || link->session != theirs->session ||
+	    link->peer_incarnation != theirs->incarnation)
+		return SP_REFUSE_GONE;
+	/* This side asks, too. What the peer says shows that the way is open by now. */
+	if (link->id && !link->wired && !link->passive &&
+	    time_before(jiffies, link->began + msecs_to_jiffies(SP_TIE_MS)) &&
+	    sp_addr_cmp(&link->node->addr, &link->peer) < 0)
+		return SP_REFUSE_TIE;
+	if (link->id && !sp_conn_lose(link, link->wired ? "the other side has lost it" : NULL)) {
+		sp_link_set_state(link, SP_LINK_DOWN, -EHOSTDOWN);
+		return SP_REFUSE_GONE;
+	}
+	return link->old ? SP_REFUSE_BUSY : 0;
+}
+
+/*
+ * A peer asks for a link. Return: 0 when it can have one; else why not. When both ends
+ * ask at once, the request of the lower address counts.
+ */
+static enum sp_refusal sp_cm_first(struct sp_node *node, struct sp_link *old,
+				   const struct sp_addr *peer,
+				   const struct sp_hello *theirs)
+{
+	if (!old)
+		return 0;
+	if (old->state == SP_LINK_CONNECTING && !old->passive &&
+	    sp_addr_cmp(&node->addr, peer) < 0)
+		return SP_REFUSE_TIE;
+	/*
+	 * The losing request of a tie may come when the winner is up already. One that
+	 * was made later comes of a peer that has given the link up.
+	 */
+	if (old->state == SP_LINK_UP &&
+	    old->peer_incarnation == theirs->incarnation &&
+	    (s32)(theirs->made - old->peer_made) <= 0)
+		return SP_REFUSE_BUSY;
+	return 0;
+}
+
+/* Make the link that a peer asks for; an older one goes down. */
+static struct sp_link *sp_cm_make(struct sp_node *node, struct sp_link *old,
+				  const struct sp_addr *peer,
+				  const struct sp_hello *theirs)
+{
+	struct sp_link *link;
+
+	if (!old)
+		sp_cm_make_room(node);
+	link = sp_link_alloc(node, peer);
+	if (IS_ERR(link))
+		return NULL;
+	link->session = theirs->session;
+	if (old) {
+		if (old->state == SP_LINK_CONNECTING)
+			sp_link_move_users(old, link);
+		sp_link_set_state(old, SP_LINK_DOWN, -EHOSTDOWN);
+	}
+	return link;
+}
+
+/* Somebody connects. */
 static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 			 const struct rdma_conn_param *asked)
 {
 	const struct sp_hello *theirs = asked->private_data;
-	struct sp_link *link, *old;
-	struct rdma_conn_param param;
-	struct sp_hello hello;
+	enum sp_refusal reason;
+	struct sp_link *link;
 	struct sp_addr peer;
-	int ret;
 
 	sp_addr_from_sockaddr((struct sockaddr *)&id->route.addr.dst_addr,
 			      &peer);
@@ -185,53 +302,23 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 	}
 
 	mutex_lock(&sp_ctl);
-	old = sp_link_find(node, &peer);
-	if (!old)
-		sp_cm_make_room(node);
-	if (old && old->state == SP_LINK_CONNECTING && !old->passive &&
-	    sp_addr_cmp(&node->addr, &peer) < 0) {
-		mutex_unlock(&sp_ctl);
-		sp_cm_refuse(id, node, SP_REFUSE_TIE);
-		return -EALREADY;
+	link = sp_link_find(node, &peer);
+	reason = theirs->again ? sp_cm_again(link, theirs) :
+		sp_cm_first(node, link, &peer, theirs);
+	if (!reason && sp_link_cut(node, &peer))
+		reason = SP_REFUSE_BUSY;
+	if (!reason && !theirs->again) {
+		link = sp_cm_make(node, link, &peer, theirs);
+		if (!link)
+			reason = SP_REFUSE_BUSY;
 	}
-	/* The losing request of a tie may come when the winner is up already. */
-	if (old && old->state == SP_LINK_UP &&
-	    old->peer_incarnation == theirs->incarnation) {
-		mutex_unlock(&sp_ctl);
-		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
-		return -EALREADY;
-	}
-	link = sp_link_alloc(node, &peer);
-	if (IS_ERR(link)) {
-		mutex_unlock(&sp_ctl);
-		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
-		return PTR_ERR(link);
-	}
-	link->passive = true;
-	link->id = id;
-	id->context = link;
-	id->event_handler = sp_cm_handler;
-	if (old) {
-		if (old->state == SP_LINK_CONNECTING)
-			sp_link_move_users(old, link);
-		sp_link_set_state(old, SP_LINK_DOWN, -EHOSTDOWN);
-	}
-
-	sp_hello_take(link, theirs);
-	ret = sp_link_open(link);
-	if (!ret) {
-		sp_hello_init(node, &hello);
-		sp_conn_param(&hello, &param);
-		rdma_set_ack_timeout(id, sp_ack_timeout);
-		ret = rdma_accept(id, &param);
-	}
-	if (ret) {
-		/* From here on the id is the link's, and goes with it. */
-		sp_cm_refuse(id, node, SP_REFUSE_BUSY);
-		sp_link_set_state(link, SP_LINK_DOWN, ret);
-	}
+	if (!reason)
+		sp_cm_accept(link, id, theirs);
 	mutex_unlock(&sp_ctl);
-	return 0;
+	if (!reason)
+		return 0;
+	sp_cm_refuse(id, node, reason);
+	return -EALREADY;
 }
 
 static int sp_cm_listen_handler(struct rdma_cm_id *id,
@@ -279,7 +366,7 @@ static int sp_cm_ask(struct sp_link *link,
 	struct rdma_conn_param param;
 	struct sp_hello hello;
 
-	sp_hello_init(link->node, &hello);
+	sp_hello_link(link, &hello);
 	sp_conn_param(&hello, &param);
 	return connect(link->id, &param);
 }
@@ -338,6 +425,20 @@ err:
 	return ret;
 }
 
+/*
+ * A refusal that says nothing of us: nobody listens there, or it is the CM itself that
+ * refuses, for now. That may be an attempt that was given up, or a way back that is not
+ * there yet; but also an address that nobody has any more, so not for ever.
+ */
+static int sp_cm_mute(struct sp_link *link, int reason)
+{
+	if (link->state != SP_LINK_UP || reason == IB_CM_REJ_INVALID_SERVICE_ID)
+		return -ECONNREFUSED;
+	if (!link->passive && ++link->refused > SP_REFUSALS)
+		return -ECONNREFUSED;
+	return -EBUSY;
+}
+
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 {
 	/* rdma_consumer_reject_data() knows none of siw's refusals as one of ours. */
@@ -345,7 +446,8 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 
 	if (!hello || event->param.conn.private_data_len < sizeof(*hello) ||
 	    hello->magic != SP_WIRE_MAGIC)
-		return -ECONNREFUSED;
+		return sp_cm_mute(link, event->status);
+	link->refused = 0;
 	switch (hello->reason) {
 	case SP_REFUSE_WIRE:
 		pr_warn_ratelimited("spindle: %s: %s speaks wire version %u, not %u\n",
@@ -354,7 +456,10 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 		return -EPROTO;
 	case SP_REFUSE_TIE:
 		/* Its own request is on the way, and takes over our users. */
-		return 0;
+		return link->state == SP_LINK_UP ? -EBUSY : 0;
+	case SP_REFUSE_BUSY:
+		/* Who has had a connection asks for another one until it is there. */
+		return link->state == SP_LINK_UP ? -EBUSY : -ECONNREFUSED;
 	default:
 		return -ECONNREFUSED;
 	}
@@ -373,18 +478,19 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	int ret = 0;
 
 	mutex_lock(&sp_ctl);
-	if (link->state == SP_LINK_DOWN)
+	/* It may be of a connection that is lost already. */
+	if (link->state == SP_LINK_DOWN || link->id != id)
 		goto out;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ret = rdma_resolve_route(id, SP_RESOLVE_MS);
+		ret = sp_cm_trouble(link, rdma_resolve_route(id, SP_RESOLVE_MS));
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		ret = sp_link_open(link);
+		ret = sp_cm_trouble(link, sp_conn_open(link));
 		if (ret)
 			break;
 		if (!link->iwarp) {
-			ret = sp_cm_ask(link, rdma_connect_locked);
+			ret = sp_cm_trouble(link, sp_cm_ask(link, rdma_connect_locked));
 			break;
 		}
 		/* Not from here: siw waits in it for TCP to connect. */
@@ -403,7 +509,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 			}
 			sp_hello_take(link, theirs);
 		}
-		sp_link_established(link);
+		ret = sp_link_established(link);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		ret = sp_cm_rejected(link, event);
@@ -427,7 +533,7 @@ int sp_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	}
 	if (ret)
-		sp_link_set_state(link, SP_LINK_DOWN, ret);
+		sp_conn_failed(link, id, ret);
 out:
 	mutex_unlock(&sp_ctl);
 	return 0;

@@ -167,6 +167,7 @@ static void sp_node_release(struct kref *ref)
 {
 	struct sp_node *node = container_of(ref, struct sp_node, ref);
 
+	sp_node_mend(node);
 	put_net(node->net);
 	sp_device_put(node->sdev);
 	kfree(node);
@@ -325,6 +326,7 @@ static struct sp_node *sp_node_create(struct net *net,
 	INIT_LIST_HEAD(&node->groups);
 	INIT_LIST_HEAD(&node->joins);
 	INIT_LIST_HEAD(&node->early);
+	INIT_LIST_HEAD(&node->cuts);
 	INIT_WORK(&node->destroy, sp_node_destroy);
 	node->incarnation = get_random_u64();
 	/* Until it is on the device's list, requests to it are refused. */

@@ -118,12 +118,14 @@ struct sp_device {
  * @users: sockets and groups; with the last one it goes; under sp_ctl
  * @dying: it goes; under sp_ctl
  * @incarnation: random
+ * @made: links made so far, under sp_ctl
  * @listener: for connection requests
  * @links: its links, under sp_ctl
  * @groups: its groups, under sp_ctl
  * @joins: joins that wait for an answer, under sp_ctl
  * @early: keys that came before their view, under sp_ctl
  * @nearly: how many
+ * @cuts: addresses of nodes that it cannot be connected with, for tests; under sp_ctl
  * @kobj: its directory in sysfs
  * @dir: its directory in debugfs
  * @destroy: takes it apart
@@ -139,12 +141,14 @@ struct sp_node {
 	u32 users;
 	bool dying;
 	u64 incarnation;
+	u32 made;
 	struct rdma_cm_id *listener;
 	struct list_head links;
 	struct list_head groups;
 	struct list_head joins;
 	struct list_head early;
 	u32 nearly;
+	struct list_head cuts;
 	struct kobject *kobj;
 	struct dentry *dir;
 	struct work_struct destroy;
@@ -163,11 +167,12 @@ enum sp_link_state {
 	SP_LINK_DOWN,
 };
 
-/* A work request in flight, its snapshot area and its completion. */
+/* A work request in flight, its snapshot area and its completion; of a SEND its number. */
 struct sp_slot {
 	struct sp_link *link;
 	struct ib_cqe cqe;
 	u64 seq;
+	u32 send;
 	union {
 		struct ib_send_wr send;
 		struct ib_rdma_wr rdma;
@@ -176,7 +181,7 @@ struct sp_slot {
 	struct ib_sge sge[SP_WR_SGES];
 };
 
-/* A posted receive. */
+/* A receive: posted, or to be posted by the next connection, or on @rxq of its link. */
 struct sp_recv {
 	struct sp_link *link;
 	struct ib_cqe cqe;
@@ -186,7 +191,8 @@ struct sp_recv {
 };
 
 /**
- * struct sp_link - one RC connection between two nodes, shared by all groups
+ * struct sp_link - two nodes that talk to each other, by one RC connection at a time,
+ * shared by all groups
  * @node: the local end; held
  * @peer: the other end's address
  * @name: that address as text
@@ -195,7 +201,13 @@ struct sp_recv {
  * @state: under sp_ctl, changed by sp_link_set_state() only
  * @error: why it is down, a negative errno; under sp_ctl
  * @users: struct sp_link_user, under sp_ctl
- * @id: the connection
+ * @id: the connection, or the attempt to have one; NULL between two; under sp_ctl
+ * @old: one that is lost and being taken apart: no other begins before; under sp_ctl
+ * @session: by which number both sides know this link when they connect again
+ * @nr: connections so far, under sp_ctl; the completion handler reads it
+ * @tried: attempts in a row without a completion; under sp_ctl
+ * @refused: of these, in a row, refused by a CM that did not say why; under sp_ctl
+ * @began: when the present attempt has begun, in jiffies; under sp_ctl
  * @passive: the other side asked
  * @iwarp: the device speaks iWARP
  * @heard: something came from the other side since the last beat; set by the
@@ -203,11 +215,15 @@ struct sp_recv {
  * @asked: the other side asks whether we are there; set by the completion
  *	handler, taken back by @rx
  * @tries: ports that TCP refused before
+ * @number: its number among those that the node has made
  * @peer_incarnation: of the other node
+ * @peer_made: links that it had made when it last was connected by this one: what it
+ *	asks for later is another one
+ * @theirs: SENDs of ours that had come when the present connection was made
  * @pd: protection domain of this link alone: a key is of no use elsewhere
  * @cq: completions of both queues
  * @ncqe: entries of it that were asked for
- * @qp: the queue pair; NULL again (release) when the link is taken apart
+ * @qp: the queue pair of @id or @old; NULL (release) when there is none
  * @slots: SP_SQ_DEPTH of them
  * @snap: SP_SQ_DEPTH private copies of SP_SLOT_BYTES, for what must not change
  *	until it has completed
@@ -215,8 +231,9 @@ struct sp_recv {
  * @recvs: SP_RQ_DEPTH of them
  * @rbuf: their buffers
  * @rbuf_dma: for the device
- * @sq_lock: guards @open, @built, @posted, @held, @sent, @advertised and posting
+ * @sq_lock: guards @open, @wired, @built, @posted, @held, @sent, @advertised and posting
  * @open: work requests may be built
+ * @wired: they may be posted, too: there is a connection
  * @built: work requests built so far
  * @posted: of these, posted
  * @held: some wait for a completion before they are posted. The completion
@@ -227,8 +244,10 @@ struct sp_recv {
  * @granted: receives the peer has posted so far; written by the completion
  *	handler
  * @advertised: @reposted as last told to the peer
- * @reposted: receives posted so far
- * @rx_lock: guards @rxq
+ * @reposted: receives posted so far, by whichever connection
+ * @received: SENDs that have come so far; of the completion handler
+ * @rx_lock: guards @fed, posting receives, and @rxq
+ * @fed: receives may be posted
  * @rxq: received control messages
  * @outq: control messages that wait for room, under sp_ctl
  * @nout: how many
@@ -236,12 +255,17 @@ struct sp_recv {
  * @start: begins to connect
  * @connect: asks the peer
  * @fail: breaks the link, from contexts that must not take sp_ctl
- * @fail_error: what @fail breaks it with
+ * @fail_error: what @fail breaks it with; -EAGAIN: the connection alone is lost
+ * @fail_nr: of -EAGAIN: @nr
  * @fail_what: the same in words, a constant
- * @stop: takes it apart
+ * @reset: takes @old apart
+ * @stop: takes the link apart
  * @beat: heartbeat, and the bound on connecting
+ * @beat_ms: between two of them; under sp_ctl
  * @beaten: @completed at the last beat; of @beat alone
- * @silent: beats in a row without a sign of the other side; of @beat alone
+ * @silent_ms: for so long there was no sign of the other side, counted by beats;
+ *	under sp_ctl
+ * @lost_ms: for so long there is no connection, likewise
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -255,12 +279,21 @@ struct sp_link {
 	int error;
 	struct list_head users;
 	struct rdma_cm_id *id;
+	struct rdma_cm_id *old;
+	u64 session;
+	u32 nr;
+	u32 tried;
+	u32 refused;
+	unsigned long began;
 	bool passive;
 	bool iwarp;
 	u32 heard;
 	bool asked;
 	u32 tries;
+	u32 number;
 	u64 peer_incarnation;
+	u32 peer_made;
+	u32 theirs;
 
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -275,6 +308,7 @@ struct sp_link {
 
 	spinlock_t sq_lock;
 	bool open;
+	bool wired;
 	u64 built;
 	u64 posted;
 	bool held;
@@ -283,21 +317,27 @@ struct sp_link {
 	u32 granted;
 	u32 advertised;
 	atomic_t reposted;
+	u32 received;
 
 	spinlock_t rx_lock;
+	bool fed;
 	struct list_head rxq;
 	struct list_head outq;
 	u32 nout;
 	struct work_struct rx;
-	struct work_struct start;
+	struct delayed_work start;
 	struct work_struct connect;
 	struct work_struct fail;
 	int fail_error;
+	u32 fail_nr;
 	const char *fail_what;
+	struct work_struct reset;
 	struct work_struct stop;
 	struct delayed_work beat;
+	u32 beat_ms;
 	u64 beaten;
-	u32 silent;
+	u32 silent_ms;
+	u32 lost_ms;
 	u64 writes;
 	u64 posts;
 };
@@ -307,8 +347,15 @@ struct sp_link {
  * @on_link: on the link's list
  * @link: the link; changes when a tie is settled; a reference is held
  * @told: @up was called
+ * @silent_ms: @lost is called when the other side has given no sign for so long
+ * @link_ms: or when there was no connection for so long
+ * @gave_up: @lost was called
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
+ * @lost: @user need not wait for the other side any longer; it stays on the link, which
+ *	is down when there is nobody left who waits. Called under sp_ctl. NULL: @user
+ *	waits for as long as others do, or for suspect_ms
+ * @again: the link has got another connection. Called under sp_ctl; may be NULL
  *
  * All under sp_ctl.
  */
@@ -316,8 +363,13 @@ struct sp_link_user {
 	struct list_head on_link;
 	struct sp_link *link;
 	bool told;
+	u32 silent_ms;
+	u32 link_ms;
+	bool gave_up;
 	void (*up)(struct sp_link_user *user);
 	void (*down)(struct sp_link_user *user, int error);
+	void (*lost)(struct sp_link_user *user, const char *why);
+	void (*again)(struct sp_link_user *user);
 };
 
 /**
@@ -375,8 +427,7 @@ void sp_addr_name(const struct sp_addr *addr, char *buf, size_t len);
 /* link.c */
 struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer);
 void sp_link_put(struct sp_link *link);
-int sp_link_open(struct sp_link *link);
-void sp_link_established(struct sp_link *link);
+int sp_link_established(struct sp_link *link);
 int sp_link_set_state(struct sp_link *link, enum sp_link_state state,
 		      int error);
 struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer);
@@ -387,7 +438,26 @@ void sp_link_move_users(struct sp_link *from, struct sp_link *to);
 void sp_link_break(struct sp_link *link, int error, const char *what);
 void sp_link_take(struct sp_link *link);
 void sp_link_owes(struct sp_link *link);
+bool sp_link_silent(const struct sp_link *link);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
+
+/* conn.c */
+int sp_recv_post(struct sp_recv *recv);
+const struct sp_msg *sp_recv_msg(const struct sp_recv *recv);
+int sp_conn_open(struct sp_link *link);
+void sp_conn_unwire(struct sp_link *link);
+void sp_conn_error(struct sp_link *link, enum ib_wc_status status);
+bool sp_conn_lose(struct sp_link *link, const char *what);
+void sp_conn_failed(struct sp_link *link, struct rdma_cm_id *id, int error);
+void sp_conn_end(struct sp_link *link, struct rdma_cm_id *id);
+void sp_conn_start(struct work_struct *work);
+void sp_conn_connect(struct work_struct *work);
+void sp_conn_reset(struct work_struct *work);
+
+/* cut.c */
+bool sp_link_cut(const struct sp_node *node, const struct sp_addr *peer);
+int sp_node_cut(struct sp_node *node, const struct sp_addr *peer, bool cut);
+void sp_node_mend(struct sp_node *node);
 
 /* post.c: building and posting work requests */
 int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
@@ -403,6 +473,8 @@ int sp_post_reg(struct sp_link *link, struct ib_mr *mr);
 int sp_post_beat(struct sp_link *link);
 void sp_post_flush(struct sp_link *link);
 void sp_post_init(struct sp_link *link);
+bool sp_post_may_again(struct sp_link *link);
+int sp_post_again(struct sp_link *link, u32 theirs);
 static inline u64 sp_post_completed(const struct sp_link *link)
 {
 	/* Pairs with the release in sp_completed(). */

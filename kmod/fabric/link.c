@@ -1,27 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A link: one RC connection between two nodes, its buffers, its receives, and
- * those who use it.
+ * A link: two nodes that talk to each other by one connection after the other
+ * (conn.c), what they say, and those who use it.
  */
 #include <linux/slab.h>
 
 #include "fabric.h"
 
 #define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight, at most */
-#define SP_BEATS	8	/* heartbeats within suspect_ms, unless it is very short */
+#define SP_BEATS	8	/* heartbeats within what users wait, unless that is very short */
 #define SP_OUT_MAX	1024	/* control messages that wait for room */
-#define SP_CONNECT_MS	10000	/* a connection takes no longer than this, or suspect_ms */
+#define SP_CONNECT_MS	10000	/* the first connection takes no longer than this, or suspect_ms */
+#define SP_ATTEMPT_MS	1000	/* an attempt to have another one takes no longer, at first */
+#define SP_ATTEMPT_MIN	100	/* but so long, however short users wait */
 
 static void sp_link_rx(struct work_struct *work);
-static void sp_link_start(struct work_struct *work);
-static void sp_link_connect(struct work_struct *work);
 static void sp_link_fail(struct work_struct *work);
 static void sp_link_stop(struct work_struct *work);
 static void sp_link_beat(struct work_struct *work);
 
-static u32 sp_beat_ms(void)
+static u32 sp_user_silent_ms(const struct sp_link_user *user)
 {
-	return clamp_t(u32, sp_suspect_ms / SP_BEATS, 10, SP_BEAT_MS);
+	return user->silent_ms ?: sp_suspect_ms;
+}
+
+static u32 sp_user_link_ms(const struct sp_link_user *user)
+{
+	return user->link_ms ?: sp_user_silent_ms(user);
+}
+
+/* Who waits least is to be told in time. */
+static u32 sp_beat_ms(const struct sp_link *link)
+{
+	u32 ms = sp_suspect_ms;
+	struct sp_link_user *user;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(user, &link->users, on_link)
+		if (!user->gave_up)
+			ms = min3(ms, sp_user_silent_ms(user), sp_user_link_ms(user));
+	return clamp_t(u32, ms / SP_BEATS, 10, SP_BEAT_MS);
+}
+
+static void sp_link_beat_soon(struct sp_link *link)
+{
+	link->beat_ms = sp_beat_ms(link);
+	mod_delayed_work(sp_wq, &link->beat, msecs_to_jiffies(link->beat_ms));
 }
 
 /**
@@ -50,15 +74,18 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	sp_addr_name(peer, link->name, sizeof(link->name));
 	kref_init(&link->ref);
 	link->state = SP_LINK_CONNECTING;
+	link->session = get_random_u64();
+	link->number = ++node->made;
 	INIT_LIST_HEAD(&link->users);
 	INIT_LIST_HEAD(&link->rxq);
 	INIT_LIST_HEAD(&link->outq);
 	spin_lock_init(&link->sq_lock);
 	spin_lock_init(&link->rx_lock);
 	INIT_WORK(&link->rx, sp_link_rx);
-	INIT_WORK(&link->start, sp_link_start);
-	INIT_WORK(&link->connect, sp_link_connect);
+	INIT_DELAYED_WORK(&link->start, sp_conn_start);
+	INIT_WORK(&link->connect, sp_conn_connect);
 	INIT_WORK(&link->fail, sp_link_fail);
+	INIT_WORK(&link->reset, sp_conn_reset);
 	INIT_WORK(&link->stop, sp_link_stop);
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
 	list_add_tail(&link->on_node, &node->links);
@@ -111,7 +138,8 @@ static struct sp_link_user *sp_link_untold(struct sp_link *link)
  * @error: for SP_LINK_DOWN: why, a negative errno
  *
  * CONNECTING -> UP -> DOWN, and CONNECTING -> DOWN. Going up or down tells the
- * users. Context: sp_ctl is held.
+ * users. A link that is up has lost its connection, perhaps, and is to have another
+ * one. Context: sp_ctl is held.
  *
  * Return: 0, or -EINVAL when that step does not exist.
  */
@@ -125,8 +153,7 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 		return -EINVAL;
 	link->state = state;
 	if (state == SP_LINK_UP) {
-		mod_delayed_work(sp_wq, &link->beat,
-				 msecs_to_jiffies(sp_beat_ms()));
+		sp_link_beat_soon(link);
 		/* A user that is told may take itself and others off the list. */
 		while ((user = sp_link_untold(link))) {
 			user->told = true;
@@ -141,6 +168,7 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 	spin_lock_bh(&link->sq_lock);
 	link->open = false;
 	spin_unlock_bh(&link->sq_lock);
+	sp_conn_unwire(link);
 	list_del_init(&link->on_node);
 	if (was_up)
 		sp_up->lost(link);
@@ -194,13 +222,16 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 		link = sp_link_alloc(node, peer);
 		if (IS_ERR(link))
 			return PTR_ERR(link);
-		kref_get(&link->ref);
-		queue_work(sp_wq, &link->start);
+		queue_delayed_work(sp_wq, &link->start, 0);
 	}
 	kref_get(&link->ref);
 	user->link = link;
+	user->gave_up = false;
 	user->told = link->state == SP_LINK_UP;
 	list_add_tail(&user->on_link, &link->users);
+	/* It may wait less than others do. */
+	if (user->told && sp_beat_ms(link) < link->beat_ms)
+		sp_link_beat_soon(link);
 	if (user->told)
 		user->up(user);
 	return 0;
@@ -246,146 +277,51 @@ void sp_link_move_users(struct sp_link *from, struct sp_link *to)
 }
 
 /**
- * sp_link_break() - take a link down from any context
+ * sp_link_break() - take a link down from any context, or have it connect again
  * @link: the link
- * @error: why, a negative errno
+ * @error: why, a negative errno; -EAGAIN: its connection alone is lost
  * @what: the same in words, a constant string
  */
 void sp_link_break(struct sp_link *link, int error, const char *what)
 {
-	/* The first reason is the one that counts; the rest follows from it. */
-	if (cmpxchg(&link->fail_error, 0, error))
+	/*
+	 * The first reason is the one that counts; the rest follows from it. But that
+	 * a connection is lost is no reason to keep the link for who wants it down.
+	 */
+	if (cmpxchg(&link->fail_error, 0, error) &&
+	    (error == -EAGAIN ||
+	     cmpxchg(&link->fail_error, -EAGAIN, error) != -EAGAIN))
 		return;
+	WRITE_ONCE(link->fail_nr, READ_ONCE(link->nr));
 	WRITE_ONCE(link->fail_what, what);
 	kref_get(&link->ref);
-	queue_work(sp_wq, &link->fail);
+	/* The one that is queued has a reference, too: this is not the last. */
+	if (!queue_work(sp_wq, &link->fail))
+		sp_link_put(link);
 }
 
 static void sp_link_fail(struct work_struct *work)
 {
 	struct sp_link *link = container_of(work, struct sp_link, fail);
+	const char *what = READ_ONCE(link->fail_what);
+	int error;
 
 	mutex_lock(&sp_ctl);
 	sp_link_take(link);
-	if (link->state != SP_LINK_DOWN && !list_empty(&link->users))
-		pr_info_ratelimited("spindle: %s: link to %s: %s\n",
-				    link->node->name, link->name,
-				    link->fail_what);
-	sp_link_set_state(link, SP_LINK_DOWN, READ_ONCE(link->fail_error));
+	error = READ_ONCE(link->fail_error);
+	/* The reason may be gone, with the connection that it was about. */
+	if (error == -EAGAIN && (READ_ONCE(link->fail_nr) != link->nr ||
+				 sp_conn_lose(link, what)))
+		error = 0;
+	if (error) {
+		if (link->state != SP_LINK_DOWN && !list_empty(&link->users))
+			pr_info_ratelimited("spindle: %s: link to %s: %s\n",
+					    link->node->name, link->name, what);
+		sp_link_set_state(link, SP_LINK_DOWN,
+				  error == -EAGAIN ? -EHOSTDOWN : error);
+	}
 	mutex_unlock(&sp_ctl);
 	sp_link_put(link);
-}
-
-/* Begin to connect. Without sp_ctl: rdma_cm calls wait for handlers. */
-static void sp_link_start(struct work_struct *work)
-{
-	struct sp_link *link = container_of(work, struct sp_link, start);
-	struct sockaddr_storage dst;
-	struct sp_node *node = link->node;
-	struct rdma_cm_id *id;
-	int ret;
-
-	id = rdma_create_id(node->net, sp_cm_handler, link, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id)) {
-		ret = PTR_ERR(id);
-		goto fail;
-	}
-	mutex_lock(&sp_ctl);
-	if (link->state == SP_LINK_DOWN) {
-		mutex_unlock(&sp_ctl);
-		rdma_destroy_id(id);
-		goto out;
-	}
-	link->id = id;
-	mutex_unlock(&sp_ctl);
-
-	rdma_set_ack_timeout(id, sp_ack_timeout);
-	ret = sp_cm_bind_privileged(id, node);
-	if (ret)
-		goto fail;
-	sp_addr_to_sockaddr(&link->peer, node->scope_id, sp_port, &dst);
-	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&dst,
-				SP_RESOLVE_MS);
-	if (!ret)
-		goto out;
-fail:
-	mutex_lock(&sp_ctl);
-	sp_link_set_state(link, SP_LINK_DOWN,
-			  ret == -ENOMEM ? ret : -EHOSTUNREACH);
-	mutex_unlock(&sp_ctl);
-out:
-	sp_link_put(link);
-}
-
-/* Another attempt, from another port: a link of its own, which gets the users. */
-static int sp_link_again(struct sp_link *old)
-{
-	struct sp_link *link;
-
-	lockdep_assert_held(&sp_ctl);
-	if (old->state == SP_LINK_DOWN || old->tries + 1 >= SP_CM_PORTS)
-		return -EHOSTUNREACH;
-	link = sp_link_alloc(old->node, &old->peer);
-	if (IS_ERR(link))
-		return PTR_ERR(link);
-	link->tries = old->tries + 1;
-	sp_link_move_users(old, link);
-	kref_get(&link->ref);
-	queue_work(sp_wq, &link->start);
-	return 0;
-}
-
-/* Ask the peer. Without sp_ctl: siw waits in it for TCP to connect. */
-static void sp_link_connect(struct work_struct *work)
-{
-	struct sp_link *link = container_of(work, struct sp_link, connect);
-	int ret;
-
-	mutex_lock(&sp_ctl);
-	ret = link->state == SP_LINK_DOWN ? -ECONNABORTED : 0;
-	mutex_unlock(&sp_ctl);
-	/* From here on it may go down, but is not taken apart before this is over. */
-	if (!ret)
-		ret = sp_cm_connect(link);
-	if (ret) {
-		mutex_lock(&sp_ctl);
-		if (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE)
-			ret = sp_link_again(link);
-		if (ret != -ENOMEM && ret != -ECONNREFUSED)
-			ret = -EHOSTUNREACH;
-		sp_link_set_state(link, SP_LINK_DOWN, ret);
-		mutex_unlock(&sp_ctl);
-	}
-	sp_link_put(link);
-}
-
-/* The peer has taken a message: one more receive can be granted to it. */
-static int sp_recv_post(struct sp_recv *recv)
-{
-	struct sp_link *link = recv->link;
-	struct ib_recv_wr wr = {};
-	struct ib_sge sge;
-	int ret;
-
-	sge.addr = link->rbuf_dma + recv->nr * SP_MSG_MAX;
-	sge.length = SP_MSG_MAX;
-	sge.lkey = link->pd->local_dma_lkey;
-	ib_dma_sync_single_for_device(link->node->sdev->ib, sge.addr,
-				      SP_MSG_MAX, DMA_FROM_DEVICE);
-	wr.wr_cqe = &recv->cqe;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	ret = ib_post_recv(link->qp, &wr, NULL);
-	if (!ret)
-		atomic_inc(&link->reposted);
-	return ret;
-}
-
-static const struct sp_msg *sp_recv_msg(const struct sp_recv *recv)
-{
-	return (const struct sp_msg *)(recv->link->rbuf +
-				       recv->nr * SP_MSG_MAX);
 }
 
 static bool sp_credit_due(const struct sp_link *link)
@@ -407,68 +343,6 @@ void sp_link_owes(struct sp_link *link)
 	if (READ_ONCE(link->nout) || sp_credit_due(link) ||
 	    READ_ONCE(link->asked))
 		queue_work(sp_wq, &link->rx);
-}
-
-static void sp_recv_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct sp_recv *recv = container_of(wc->wr_cqe, struct sp_recv, cqe);
-	struct sp_link *link = recv->link;
-	const struct sp_msg *msg = sp_recv_msg(recv);
-	u32 credits;
-
-	if (unlikely(wc->status != IB_WC_SUCCESS)) {
-		/* A request that has lost a tie is no failure of the link. */
-		if (!READ_ONCE(link->open))
-			return;
-		sp_link_break(link, -EHOSTDOWN, ib_wc_status_msg(wc->status));
-		return;
-	}
-	ib_dma_sync_single_for_cpu(link->node->sdev->ib,
-				   link->rbuf_dma + recv->nr * SP_MSG_MAX,
-				   SP_MSG_MAX, DMA_FROM_DEVICE);
-	if (unlikely(!READ_ONCE(link->heard))) {
-		WRITE_ONCE(link->heard, 1);
-		queue_work(sp_wq, &link->rx);
-	}
-	recv->len = wc->byte_len;
-	if (unlikely(recv->len < sizeof(*msg) || msg->len != recv->len))
-		goto bad;
-
-	credits = msg->credits;
-	if ((s32)(credits - link->granted) > 0)
-		WRITE_ONCE(link->granted, credits);
-	switch (msg->type) {
-	case SP_MSG_ASK:
-		/* sp_link_owes(), below, sees to it. */
-		WRITE_ONCE(link->asked, true);
-		fallthrough;
-	case SP_MSG_CREDIT:
-		sp_up->progress(link->node->sdev);
-		break;
-	case SP_MSG_ROW:
-		if (recv->len < sizeof(struct sp_msg_row))
-			goto bad;
-		sp_up->row(link, (const struct sp_msg_row *)msg);
-		break;
-	case SP_MSG_WAKE:
-		if (recv->len < sizeof(struct sp_msg_wake))
-			goto bad;
-		sp_up->wake(link, (const struct sp_msg_wake *)msg);
-		break;
-	default:
-		spin_lock(&link->rx_lock);
-		list_add_tail(&recv->queued, &link->rxq);
-		spin_unlock(&link->rx_lock);
-		queue_work(sp_wq, &link->rx);
-		return;
-	}
-	if (sp_recv_post(recv))
-		sp_link_break(link, -EHOSTDOWN, "posting a receive failed");
-	sp_link_owes(link);
-	return;
-
-bad:
-	sp_link_break(link, -EPROTO, "malformed message");
 }
 
 /* Control messages that waited for room or credits. */
@@ -566,7 +440,7 @@ void sp_link_take(struct sp_link *link)
 		recv = list_first_entry_or_null(&link->rxq, struct sp_recv,
 						queued);
 		if (recv)
-			list_del(&recv->queued);
+			list_del_init(&recv->queued);
 		spin_unlock_bh(&link->rx_lock);
 		if (!recv)
 			break;
@@ -589,21 +463,55 @@ static int sp_link_send_bare(struct sp_link *link, u16 type, bool reserved)
 	return sp_post_send(link, &msg, reserved, &ticket);
 }
 
+/* It has lost its connection, and has another one. */
+static void sp_link_again(struct sp_link *link)
+{
+	struct sp_link_user *user;
+
+	pr_info_ratelimited("spindle: %s: connected to %s again\n",
+			    link->node->name, link->name);
+	link->lost_ms = 0;
+	link->refused = 0;
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->again)
+			user->again(user);
+	/* What waits may have found no room meanwhile. */
+	queue_work(sp_wq, &link->rx);
+}
+
 /**
  * sp_link_established() - the connection is there
- * @link: connecting
+ * @link: connecting, or up and to be connected again
  *
  * Context: sp_ctl is held.
+ *
+ * Return: 0; -EPROTO when the other side says what cannot be.
  */
-void sp_link_established(struct sp_link *link)
+int sp_link_established(struct sp_link *link)
 {
+	bool again = link->state == SP_LINK_UP;
+	int ret = 0;
+
 	lockdep_assert_held(&sp_ctl);
 	spin_lock_bh(&link->sq_lock);
 	link->open = true;
+	link->wired = true;
+	if (again)
+		ret = sp_post_again(link, link->theirs);
+	/* Nothing is to be posted without what should have been before it. */
+	if (ret)
+		link->wired = false;
 	spin_unlock_bh(&link->sq_lock);
+	if (ret)
+		return ret;
+	if (again) {
+		sp_link_again(link);
+		return 0;
+	}
 	if (link->iwarp && !link->passive)
 		sp_link_send_bare(link, SP_MSG_CREDIT, true);
 	sp_link_up(link);
+	return 0;
 }
 
 static void sp_link_rx(struct work_struct *work)
@@ -627,6 +535,17 @@ static void sp_link_rx(struct work_struct *work)
 }
 
 /*
+ * How long an attempt to connect again may take: several are to be made while users
+ * wait, since a request or an answer that is lost the CM repeats after seconds only.
+ * Longer each time, where all takes long.
+ */
+static u32 sp_attempt_ms(const struct sp_link *link)
+{
+	return clamp_t(u32, 2 * link->beat_ms, SP_ATTEMPT_MIN, SP_ATTEMPT_MS) <<
+	       min_t(u32, link->tried / 4, 2);
+}
+
+/*
  * Is the peer there? Whatever is in flight asks, as a heartbeat does, and any
  * completion is an answer. With iWARP a request completes when TCP has taken
  * it: what comes from the peer is the sign, and it is asked for one. Silence
@@ -638,19 +557,78 @@ static void sp_link_listen(struct sp_link *link)
 	u64 completed = sp_post_completed(link);
 	bool there = completed != link->beaten;
 
+	if (there)
+		link->tried = 0;
 	if (link->iwarp) {
 		there = xchg(&link->heard, 0);
 		/* Who has no credit to ask with is owed some: that is a sign, too. */
 		sp_link_send_bare(link, SP_MSG_ASK, false);
-	} else if (READ_ONCE(link->built) == completed) {
+	} else if (link->wired && READ_ONCE(link->built) == completed) {
 		there = true;
 		sp_post_beat(link);
 	}
-	if (there)
-		link->silent = 0;
-	else if (++link->silent * sp_beat_ms() >= sp_suspect_ms)
-		sp_link_break(link, -EHOSTDOWN, "no answer within suspect_ms");
 	link->beaten = completed;
+	link->silent_ms = there ? 0 : link->silent_ms + link->beat_ms;
+	link->lost_ms = link->wired ? 0 : link->lost_ms + link->beat_ms;
+	/* A request to connect may be lost, too. */
+	if (link->id && !link->wired &&
+	    time_after(jiffies, link->began + msecs_to_jiffies(sp_attempt_ms(link))))
+		sp_conn_failed(link, link->id, -EHOSTUNREACH);
+}
+
+/* Why a user need not wait for the other side any longer; NULL: it has to. */
+static const char *sp_user_over(const struct sp_link *link,
+				const struct sp_link_user *user)
+{
+	if (link->silent_ms >= sp_user_silent_ms(user))
+		return "does not answer";
+	return link->lost_ms >= sp_user_link_ms(user) ? "has no connection" : NULL;
+}
+
+/* One that need not wait, and does not know; or NULL. */
+static struct sp_link_user *sp_link_weary(struct sp_link *link)
+{
+	struct sp_link_user *user;
+
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->lost && !user->gave_up && sp_user_over(link, user))
+			return user;
+	return NULL;
+}
+
+/* Does anybody wait for the other side? */
+static bool sp_link_awaited(const struct sp_link *link)
+{
+	const struct sp_link_user *user;
+	bool any = false;
+
+	list_for_each_entry(user, &link->users, on_link) {
+		any |= user->lost || user->gave_up;
+		if (user->lost && !user->gave_up)
+			return true;
+	}
+	/* Who does not say how long it waits does so for as long as the others. */
+	return !any && link->silent_ms < sp_suspect_ms &&
+	       link->lost_ms < sp_suspect_ms;
+}
+
+/* Each user waits as long as it will, and none for another one. */
+static void sp_link_judge(struct sp_link *link)
+{
+	struct sp_link_user *user;
+
+	if (!link->silent_ms && !link->lost_ms) {
+		list_for_each_entry(user, &link->users, on_link)
+			user->gave_up = false;
+		return;
+	}
+	/* A user that is told may take itself and others off the list. */
+	while ((user = sp_link_weary(link))) {
+		user->gave_up = true;
+		user->lost(user, sp_user_over(link, user));
+	}
+	if (link->state == SP_LINK_UP && !sp_link_awaited(link))
+		sp_link_break(link, -EHOSTDOWN, "no answer for too long");
 }
 
 /* Heartbeat of a link that is up; the end of the patience with one that is not. */
@@ -664,102 +642,28 @@ static void sp_link_beat(struct work_struct *work)
 		sp_link_set_state(link, SP_LINK_DOWN, -ETIMEDOUT);
 	} else if (link->state == SP_LINK_UP) {
 		sp_link_listen(link);
+		sp_link_judge(link);
+	}
+	if (link->state == SP_LINK_UP) {
 		sp_link_owes(link);
-		queue_delayed_work(sp_wq, &link->beat,
-				   msecs_to_jiffies(sp_beat_ms()));
+		sp_link_beat_soon(link);
 	}
 	mutex_unlock(&sp_ctl);
 }
 
-static void sp_qp_event(struct ib_event *event, void *context)
-{
-	struct sp_link *link = context;
-
-	if (event->event == IB_EVENT_COMM_EST)
-		return;
-	sp_link_break(link, -EHOSTDOWN, ib_event_msg(event->event));
-}
-
 /**
- * sp_link_open() - make the verbs objects of a link and post its receives
- * @link: its id has a device
+ * sp_link_silent() - is a link without a sign of the other side for long
+ * @link: the link
  *
- * Context: a CM handler; may sleep. On failure sp_link_stop() cleans up.
+ * Context: sp_ctl is held.
  *
- * Return: 0 or a negative errno.
+ * Return: true when what the other side has not said may be on its way.
  */
-int sp_link_open(struct sp_link *link)
+bool sp_link_silent(const struct sp_link *link)
 {
-	struct sp_device *sdev = link->node->sdev;
-	struct ib_qp_init_attr attr = {};
-	struct ib_device *ib = sdev->ib;
-	int ret;
-	u32 i;
-
-	if (link->id->device != ib)
-		return -EHOSTUNREACH;
-	link->iwarp = rdma_protocol_iwarp(ib, link->id->port_num);
-
-	link->slots = kvcalloc(SP_SQ_DEPTH, sizeof(*link->slots), GFP_KERNEL);
-	link->recvs = kvcalloc(SP_RQ_DEPTH, sizeof(*link->recvs), GFP_KERNEL);
-	link->snap = kmalloc(SP_SQ_DEPTH * SP_SLOT_BYTES, SP_GFP_LARGE);
-	link->rbuf = kmalloc(SP_RQ_DEPTH * SP_MSG_MAX, SP_GFP_LARGE);
-	if (!link->slots || !link->recvs || !link->snap || !link->rbuf)
-		return -ENOMEM;
-	link->snap_dma = ib_dma_map_single(ib, link->snap,
-					   SP_SQ_DEPTH * SP_SLOT_BYTES,
-					   DMA_TO_DEVICE);
-	if (ib_dma_mapping_error(ib, link->snap_dma)) {
-		link->snap_dma = 0;
-		return -ENOMEM;
-	}
-	link->rbuf_dma = ib_dma_map_single(ib, link->rbuf,
-					   SP_RQ_DEPTH * SP_MSG_MAX,
-					   DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(ib, link->rbuf_dma)) {
-		link->rbuf_dma = 0;
-		return -ENOMEM;
-	}
-
-	link->pd = ib_alloc_pd(ib, 0);
-	if (IS_ERR(link->pd)) {
-		ret = PTR_ERR(link->pd);
-		link->pd = NULL;
-		return ret;
-	}
-	link->ncqe = SP_SQ_DEPTH + SP_RQ_DEPTH + 2;
-	link->cq = ib_cq_pool_get(ib, link->ncqe, -1, IB_POLL_SOFTIRQ);
-	if (IS_ERR(link->cq)) {
-		ret = PTR_ERR(link->cq);
-		link->cq = NULL;
-		return ret;
-	}
-	/* One more of each: ib_drain_qp() posts a request of its own. */
-	attr.cap.max_send_wr = SP_SQ_DEPTH + 1;
-	attr.cap.max_recv_wr = SP_RQ_DEPTH + 1;
-	attr.cap.max_send_sge = min_t(u32, SP_WR_SGES, sdev->max_sge);
-	attr.cap.max_recv_sge = 1;
-	attr.qp_type = IB_QPT_RC;
-	attr.sq_sig_type = IB_SIGNAL_REQ_WR;
-	attr.send_cq = link->cq;
-	attr.recv_cq = link->cq;
-	attr.event_handler = sp_qp_event;
-	attr.qp_context = link;
-	ret = rdma_create_qp(link->id, link->pd, &attr);
-	if (ret)
-		return ret;
-	link->qp = link->id->qp;
-
-	sp_post_init(link);
-	for (i = 0; i < SP_RQ_DEPTH; i++) {
-		link->recvs[i].link = link;
-		link->recvs[i].cqe.done = sp_recv_done;
-		link->recvs[i].nr = i;
-		ret = sp_recv_post(&link->recvs[i]);
-		if (ret)
-			return ret;
-	}
-	return 0;
+	lockdep_assert_held(&sp_ctl);
+	return link->state == SP_LINK_UP &&
+	       (!link->wired || link->silent_ms > 2 * link->beat_ms);
 }
 
 /*
@@ -773,19 +677,11 @@ static void sp_link_stop(struct work_struct *work)
 	struct sp_out *out, *next;
 
 	cancel_delayed_work_sync(&link->beat);
-	/* sp_link_start() may be about to set the id, or to see that we are down. */
-	flush_work(&link->start);
+	/* It may be about to set the id, or to see that we are down. */
+	cancel_delayed_work_sync(&link->start);
 	flush_work(&link->connect);
-	if (link->id) {
-		rdma_disconnect(link->id);
-		if (link->qp) {
-			ib_drain_qp(link->qp);
-			rdma_destroy_qp(link->id);
-			/* Nothing posted reads or is written any more. */
-			smp_store_release(&link->qp, NULL);
-		}
-		rdma_destroy_id(link->id);
-	}
+	flush_work(&link->reset);
+	sp_conn_end(link, link->id);
 	cancel_work_sync(&link->rx);
 	if (link->cq)
 		ib_cq_pool_put(link->cq, link->ncqe);

@@ -48,7 +48,9 @@ static void sp_post_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct sp_link *link = slot->link;
 
 	if (unlikely(wc->status != IB_WC_SUCCESS)) {
-		sp_link_break(link, -EHOSTDOWN, ib_wc_status_msg(wc->status));
+		/* What was flushed is posted again by the next connection. */
+		if (READ_ONCE(link->wired))
+			sp_conn_error(link, wc->status);
 		return;
 	}
 	sp_completed(slot);
@@ -112,6 +114,11 @@ static int sp_post_chain(struct sp_link *link)
 	const struct ib_send_wr *bad;
 	int ret;
 
+	/* What is built meanwhile the next connection posts. */
+	if (unlikely(!link->wired)) {
+		WRITE_ONCE(link->held, false);
+		return 0;
+	}
 	while (link->posted != link->built && sp_may_post(link)) {
 		struct ib_send_wr *wr = &sp_slot(link, link->posted++)->wr.send;
 
@@ -122,6 +129,8 @@ static int sp_post_chain(struct sp_link *link)
 	WRITE_ONCE(link->held, link->posted != link->built);
 	if (!last)
 		return 0;
+	/* It may have been in the middle of a chain before. */
+	last->next = NULL;
 	last->send_flags |= IB_SEND_SIGNALED;
 	link->posts++;
 	ret = ib_post_send(link->qp, first, &bad);
@@ -345,7 +354,7 @@ int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
 	memcpy(to, msg, msg->len);
 	sp_snap_sync(link, slot);
 	slot->wr.send.opcode = IB_WR_SEND;
-	link->sent++;
+	slot->send = link->sent++;
 	*ticket = link->built;
 	ret = sp_flush(link);
 unlock:
@@ -421,4 +430,76 @@ void sp_post_flush(struct sp_link *link)
 	if (link->open)
 		sp_flush(link);
 	spin_unlock_bh(&link->sq_lock);
+}
+
+/**
+ * sp_post_may_again() - can what has not completed be posted once more
+ * @link: the link
+ *
+ * Of a registration that was posted nobody knows whether it was done.
+ *
+ * Return: true when it can.
+ */
+bool sp_post_may_again(struct sp_link *link)
+{
+	bool may = true;
+	u64 seq;
+
+	spin_lock_bh(&link->sq_lock);
+	for (seq = sp_post_completed(link); seq != link->posted; seq++)
+		if (sp_slot(link, seq)->wr.send.opcode == IB_WR_REG_MR)
+			may = false;
+	spin_unlock_bh(&link->sq_lock);
+	return may;
+}
+
+/* SENDs among the requests of [from, to). */
+static u32 sp_post_sends(struct sp_link *link, u64 from, u64 to)
+{
+	u32 n = 0;
+
+	for (; from != to; from++)
+		n += sp_slot(link, from)->wr.send.opcode == IB_WR_SEND;
+	return n;
+}
+
+/**
+ * sp_post_again() - post by a new connection what has not completed by the one before
+ * @link: its old connection is dead on both sides, the new one carried nothing yet
+ * @theirs: SENDs that have come at the other side
+ *
+ * All before the last SEND that came has come, too: requests of one queue pair are
+ * carried out in order. What is behind it may have come, or not: it is posted again.
+ * Those that had come only complete again, as writes of nothing.
+ * Context: @sq_lock is held.
+ *
+ * Return: 0; -EPROTO when so many cannot have come; or what posting failed with.
+ */
+int sp_post_again(struct sp_link *link, u32 theirs)
+{
+	u64 from = sp_post_completed(link);
+	u32 most, least;
+	u64 seq, end;
+
+	lockdep_assert_held(&link->sq_lock);
+	most = link->sent - sp_post_sends(link, link->posted, link->built);
+	least = most - sp_post_sends(link, from, link->posted);
+	if (theirs - least > most - least)
+		return -EPROTO;
+	for (seq = from, end = from; seq != link->posted; seq++) {
+		const struct sp_slot *slot = sp_slot(link, seq);
+
+		if (slot->wr.send.opcode == IB_WR_SEND && (s32)(slot->send - theirs) < 0)
+			end = seq + 1;
+	}
+	for (seq = from; seq != end; seq++) {
+		struct sp_slot *slot = sp_slot(link, seq);
+
+		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
+		slot->wr.send.num_sge = 0;
+		slot->wr.rdma.remote_addr = 0;
+		slot->wr.rdma.rkey = 0;
+	}
+	link->posted = from;
+	return sp_flush(link);
 }

@@ -10,8 +10,11 @@
  *   posts     what was posted to the peers, and why
  *   activity  what goes on for the group on this node, for who waits for quiet
  *
- * and /sys/kernel/debug/spindle/NODE/break, into which the address of another node
- * is written: the link to it is lost.
+ * and, for tests, two files into which the address of another node is written:
+ *
+ *   NODE/break  the link to it is lost, for good
+ *   NODE/cut    its connection is lost, and it gets no other one; until the address
+ *               is written with a '-' before it
  *
  * optimise, batches and posts are described in Documentation/protocol.rst.
  *
@@ -291,18 +294,12 @@ void sp_debugfs_group_del(struct sp_group *g)
 	g->dir = NULL;
 }
 
-/*
- * Any other way to take sp_ctl would deadlock with the removal of the file, which
- * waits for us under it.
- */
-static ssize_t sp_break_write(struct file *file, const char __user *from,
-			      size_t len, loff_t *pos)
+/* Take the address of a node that was written, and whether a '-' was before it. */
+static int sp_take_addr(const char __user *from, size_t len, bool *minus,
+			struct sp_addr *addr)
 {
-	struct sp_node *node = file_inode(file)->i_private;
-	struct sp_link *link;
-	ssize_t ret = -ENOENT;
-	struct sp_addr addr;
-	char *words;
+	char *words, *at;
+	int ret = 0;
 	u8 v4[4];
 
 	if (len > 100)
@@ -310,26 +307,51 @@ static ssize_t sp_break_write(struct file *file, const char __user *from,
 	words = memdup_user_nul(from, len);
 	if (IS_ERR(words))
 		return PTR_ERR(words);
-	memset(&addr, 0, sizeof(addr));
-	if (in4_pton(strim(words), -1, v4, -1, NULL)) {
-		addr.b[10] = 0xff;
-		addr.b[11] = 0xff;
-		memcpy(&addr.b[12], v4, sizeof(v4));
-	} else if (!in6_pton(strim(words), -1, addr.b, -1, NULL)) {
+	memset(addr, 0, sizeof(*addr));
+	at = strim(words);
+	*minus = *at == '-';
+	at += *minus;
+	if (in4_pton(at, -1, v4, -1, NULL)) {
+		addr->b[10] = 0xff;
+		addr->b[11] = 0xff;
+		memcpy(&addr->b[12], v4, sizeof(v4));
+	} else if (!in6_pton(at, -1, addr->b, -1, NULL)) {
 		ret = -EINVAL;
 	}
 	kfree(words);
-	if (ret == -EINVAL)
-		return ret;
-	if (!mutex_trylock(&sp_ctl))
-		return restart_syscall();
-	link = sp_link_find(node, &addr);
-	if (link) {
-		sp_link_break(link, -EHOSTDOWN, "broken by debugfs");
-		ret = len;
-	}
-	mutex_unlock(&sp_ctl);
 	return ret;
+}
+
+/*
+ * Any other way to take sp_ctl would deadlock with the removal of the file, which
+ * waits for us under it.
+ */
+static int sp_debug_lock(void)
+{
+	return mutex_trylock(&sp_ctl) ? 0 : restart_syscall();
+}
+
+static ssize_t sp_break_write(struct file *file, const char __user *from,
+			      size_t len, loff_t *pos)
+{
+	struct sp_node *node = file_inode(file)->i_private;
+	struct sp_link *link;
+	struct sp_addr addr;
+	bool minus;
+	int ret;
+
+	ret = sp_take_addr(from, len, &minus, &addr);
+	if (!ret && minus)
+		ret = -EINVAL;
+	if (!ret)
+		ret = sp_debug_lock();
+	if (ret)
+		return ret;
+	link = sp_link_find(node, &addr);
+	if (link)
+		sp_link_break(link, -EHOSTDOWN, "broken by debugfs");
+	mutex_unlock(&sp_ctl);
+	return link ? len : -ENOENT;
 }
 
 static const struct file_operations sp_break_fops = {
@@ -339,10 +361,36 @@ static const struct file_operations sp_break_fops = {
 	.llseek = noop_llseek,
 };
 
+static ssize_t sp_cut_write(struct file *file, const char __user *from,
+			    size_t len, loff_t *pos)
+{
+	struct sp_node *node = file_inode(file)->i_private;
+	struct sp_addr addr;
+	bool minus;
+	int ret;
+
+	ret = sp_take_addr(from, len, &minus, &addr);
+	if (!ret)
+		ret = sp_debug_lock();
+	if (ret)
+		return ret;
+	ret = sp_node_cut(node, &addr, !minus);
+	mutex_unlock(&sp_ctl);
+	return ret ?: len;
+}
+
+static const struct file_operations sp_cut_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = sp_cut_write,
+	.llseek = noop_llseek,
+};
+
 void sp_debugfs_node_add(struct sp_node *node)
 {
 	node->dir = debugfs_create_dir(node->name, sp_debug_root);
 	debugfs_create_file("break", 0200, node->dir, node, &sp_break_fops);
+	debugfs_create_file("cut", 0200, node->dir, node, &sp_cut_fops);
 }
 
 void sp_debugfs_node_del(struct sp_node *node)

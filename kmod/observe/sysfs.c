@@ -191,6 +191,8 @@ SP_ATTR(members, sp_show_members);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
 SP_CONFIG(depth);
+SP_CONFIG(silent_ms);
+SP_CONFIG(link_ms);
 
 SP_LANES(sent, messages);
 SP_LANES(sent_bytes, bytes);
@@ -210,6 +212,7 @@ SP_COUNTER(detach_nomem);
 SP_COUNTER(view_changes);
 SP_COUNTER(view_change_us);
 SP_COUNTER(suspicions);
+SP_COUNTER(reconnects);
 
 static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_state.attr,
@@ -223,6 +226,8 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_window.attr,
 	&sp_attr_max_msg.attr,
 	&sp_attr_depth.attr,
+	&sp_attr_silent_ms.attr,
+	&sp_attr_link_ms.attr,
 	NULL
 };
 
@@ -245,6 +250,7 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_view_changes.attr,
 	&sp_attr_view_change_us.attr,
 	&sp_attr_suspicions.attr,
+	&sp_attr_reconnects.attr,
 	NULL
 };
 

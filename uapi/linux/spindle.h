@@ -56,6 +56,8 @@
 #define SPINDLE_MAX_WINDOW	(8U << 20)
 #define SPINDLE_MIN_DEPTH	16U
 #define SPINDLE_MAX_DEPTH	16384U
+#define SPINDLE_MIN_PATIENCE	50U	/* milliseconds: silent_ms and link_ms */
+#define SPINDLE_MAX_PATIENCE	600000U
 
 /**
  * struct sockaddr_spindle - a member of a group, or a node
@@ -120,6 +122,10 @@ struct sockaddr_spindle {
  *	joins takes it as it is
  * @max_members: members of any view at most, @members to SPINDLE_MAX_MEMBERS; 0:
  *	SPINDLE_MAX_MEMBERS. Memory is set apart for the messages of so many senders
+ * @silent_ms: milliseconds without a sign of a node before it is lost,
+ *	SPINDLE_MIN_PATIENCE to SPINDLE_MAX_PATIENCE; 0: the module's suspect_ms
+ * @link_ms: milliseconds that two nodes may be without a connection, while they try to
+ *	have another one, before one of them is lost; likewise; 0: as @silent_ms
  * @__resv: must be zero
  */
 struct spindle_group_create {
@@ -132,7 +138,9 @@ struct spindle_group_create {
 	__u32	flags;
 	__u32	optimise_off;
 	__u32	max_members;
-	__u32	__resv[6];
+	__u32	silent_ms;
+	__u32	link_ms;
+	__u32	__resv[4];
 };
 
 /**
@@ -147,6 +155,8 @@ struct spindle_group_create {
  * @depth: likewise
  * @flags: SPINDLE_F_* of this member
  * @max_members: as @members
+ * @silent_ms: as @members
+ * @link_ms: as @members
  * @__resv: must be zero
  */
 struct spindle_group_join {
@@ -159,7 +169,9 @@ struct spindle_group_join {
 	__u32	depth;
 	__u32	flags;
 	__u32	max_members;
-	__u32	__resv[7];
+	__u32	silent_ms;
+	__u32	link_ms;
+	__u32	__resv[5];
 };
 
 enum spindle_group_state {
@@ -186,6 +198,8 @@ enum spindle_group_state {
  * @received: messages this member took from its socket
  * @optimise_off: SPINDLE_OFF_* that the group was created with
  * @max_members: members of any view at most
+ * @silent_ms: milliseconds without a sign of a node before it is lost
+ * @link_ms: milliseconds without a connection to a node before it is lost
  * @__resv: reads as zero
  */
 struct spindle_group_info {
@@ -203,7 +217,9 @@ struct spindle_group_info {
 	__aligned_u64 received;
 	__u32	optimise_off;
 	__u32	max_members;
-	__u32	__resv[6];
+	__u32	silent_ms;
+	__u32	link_ms;
+	__u32	__resv[4];
 };
 
 /**
