@@ -574,6 +574,8 @@ struct st_config {
 	uint64_t receivers;	/* bit i: member i never sends */
 	uint32_t flags;		/* of the group */
 	uint32_t optimise_off;	/* SPINDLE_OFF_* */
+	unsigned int silent_ms;
+	unsigned int link_ms;
 	int events;		/* SPINDLE_WANT_*, from the beginning */
 	bool recvinfo;
 };
@@ -598,6 +600,8 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.max_members = c->max_members ? c->max_members : c->members,
 		.flags = c->flags | (c->receivers & 1 ? SPINDLE_F_RECEIVER : 0),
 		.optimise_off = c->optimise_off,
+		.silent_ms = c->silent_ms,
+		.link_ms = c->link_ms,
 	};
 
 	snprintf(create.name, sizeof(create.name), "%s", name);
@@ -719,14 +723,33 @@ static ST_UNUSED void st_wait_gone(unsigned int node, const struct st_group *g)
 	WAIT_UNTIL(!st_has_group(node, g), ST_SOON);
 }
 
-/* Take the link between two nodes down, as if it was lost. */
+/* Write the address of a node, perhaps with a '-' before it, into a file of another. */
+static ST_UNUSED void st_debug(unsigned int node, const char *file, const char *minus,
+			       unsigned int peer)
+{
+	char path[256], text[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s", st_addr(node), file);
+	snprintf(text, sizeof(text), "%s%s", minus, st_addr(peer));
+	if (!st_write_file(path, text))
+		FAIL("%s does not take %s: %s", path, text, st_err(errno));
+}
+
+/* Take the link between two nodes down, as if it was lost for good. */
 static ST_UNUSED void st_break(unsigned int node, unsigned int peer)
 {
-	char path[256];
+	st_debug(node, "break", "", peer);
+}
 
-	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/break", st_addr(node));
-	if (!st_write_file(path, st_addr(peer)))
-		FAIL("%s does not take %s: %s", path, st_addr(peer), st_err(errno));
+/* Take the connection between two nodes away, until st_mend(). */
+static ST_UNUSED void st_cut(unsigned int node, unsigned int peer)
+{
+	st_debug(node, "cut", "", peer);
+}
+
+static ST_UNUSED void st_mend(unsigned int node, unsigned int peer)
+{
+	st_debug(node, "cut", "-", peer);
 }
 
 /*

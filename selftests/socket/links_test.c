@@ -1,0 +1,703 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections that are lost, all nodes on one host: what is under way comes when there
+ * is another one, and a node is lost when there is none for too long.
+ *
+ * What each member reads is written down message by message, and is the same at all.
+ * Nodes suspect each other after a minute, but where a group says otherwise.
+ */
+#include "spindle_selftest.h"
+
+#include <fcntl.h>
+
+#define MEMBERS		8
+#define BOUND		(4 * ST_SOON)
+#define VIEWS		SPINDLE_WANT_VIEW
+
+/* A message, padded to its length. */
+struct note {
+	uint32_t from;
+	uint32_t k;
+};
+
+/**
+ * struct world - a group whose members all talk
+ * @g: the group
+ * @sent: messages of each member so far
+ * @read: messages that each member has read
+ * @log: what they are: from << 32 | k
+ * @room: for so many each
+ * @size: bytes of a message, at least
+ * @seed: of their sizes
+ */
+struct world {
+	struct st_group g;
+	uint32_t sent[MEMBERS];
+	size_t read[MEMBERS];
+	uint64_t *log[MEMBERS];
+	size_t room;
+	size_t size;
+	uint64_t seed;
+};
+
+static void begin(struct world *w, const struct st_config *c, size_t room)
+{
+	unsigned int i;
+
+	st_open(&w->g, c);
+	w->room = room;
+	w->seed = 1;
+	for (i = 0; i < w->g.n; i++) {
+		w->log[i] = calloc(room, sizeof(*w->log[i]));
+		CHECK(w->log[i]);
+	}
+}
+
+/* False when there is no room for it now. */
+static bool talk(struct world *w, unsigned int i)
+{
+	static char data[16384];
+	struct note note = { i, w->sent[i] + 1 };
+	size_t len = sizeof(note) + st_random(&w->seed) % (w->size + 1);
+
+	memcpy(data, &note, sizeof(note));
+	if (send(w->g.fd[i], data, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		CHECK_EQ(errno, EAGAIN);
+		return false;
+	}
+	w->sent[i]++;
+	return true;
+}
+
+/* False when there is nothing to read now. */
+static bool listen_to(struct world *w, unsigned int i)
+{
+	static struct st_msg m;
+	struct note note;
+	unsigned int k;
+
+	if (st_recv(w->g.fd[i], &m, MSG_DONTWAIT) < 0) {
+		CHECK_EQ(errno, EAGAIN);
+		return false;
+	}
+	CHECK(!(m.flags & MSG_SPINDLE_EVENT));
+	CHECK(m.len >= (ssize_t)sizeof(note));
+	memcpy(&note, m.data, sizeof(note));
+	CHECK(w->read[i] < w->room);
+	w->log[i][w->read[i]] = (uint64_t)note.from << 32 | note.k;
+	for (k = 0; k < w->g.n; k++)
+		if (w->read[k] > w->read[i] &&
+		    w->log[k][w->read[i]] != w->log[i][w->read[i]])
+			BROKEN("message %zu is %#llx at member %u and %#llx at member %u",
+			       w->read[i], (unsigned long long)w->log[i][w->read[i]], i,
+			       (unsigned long long)w->log[k][w->read[i]], k);
+	w->read[i]++;
+	return true;
+}
+
+/* All talk until each has said @n, and read what it can. */
+static void talk_until(struct world *w, uint32_t n)
+{
+	double end = st_now() + st_bound_s(BOUND);
+	bool did, more = true;
+	unsigned int i;
+
+	while (more) {
+		did = false;
+		more = false;
+		for (i = 0; i < w->g.n; i++) {
+			if (w->sent[i] < n)
+				did |= talk(w, i);
+			did |= listen_to(w, i);
+			more |= w->sent[i] < n;
+		}
+		if (st_now() > end)
+			BROKEN("they do not come to %u messages", n);
+		if (!did)
+			st_pause_us(1000);
+	}
+}
+
+/* Everybody has read all that was said, each sender's in its order. */
+static void read_all(struct world *w)
+{
+	uint32_t seen[MEMBERS] = { 0 };
+	size_t all = 0, k;
+	unsigned int i;
+
+	for (i = 0; i < w->g.n; i++)
+		all += w->sent[i];
+	for (i = 0; i < w->g.n; i++) {
+		double end = st_now() + st_bound_s(BOUND);
+
+		while (w->read[i] < all) {
+			if (listen_to(w, i))
+				continue;
+			if (st_now() > end)
+				BROKEN("member %u has read %zu of %zu", i, w->read[i], all);
+			st_pause_us(1000);
+		}
+		CHECK(!listen_to(w, i));
+	}
+	for (k = 0; k < all; k++) {
+		uint64_t what = w->log[0][k];
+
+		CHECK_SAME((uint32_t)what, ++seen[what >> 32]);
+	}
+}
+
+static unsigned long long counter(const struct st_group *g, unsigned int node, const char *name)
+{
+	char path[256], text[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s/counters/%s", st_addr(node),
+		 g->name, name);
+	if (!st_read_file(path, text, sizeof(text)))
+		FAIL("%s: %s", path, st_err(errno));
+	return strtoull(text, NULL, 10);
+}
+
+/* Nobody was suspected for it. */
+static void nobody_lost(const struct st_group *g)
+{
+	unsigned int i;
+
+	for (i = 0; i < g->n; i++)
+		CHECK_EQ(st_info(g->fd[i]).view, 1);
+	for (i = 0; i < g->nodes; i++)
+		CHECK_EQ(counter(g, i, "suspicions"), 0);
+}
+
+/* The connection is lost, and there may be another one. */
+static void lose(unsigned int node, unsigned int peer)
+{
+	st_cut(node, peer);
+	st_mend(node, peer);
+}
+
+static const struct st_config two = {
+	.members = 2, .nodes = 2, .max_members = 8, .window = 65536, .link_ms = 60000,
+};
+
+static const struct st_config three = {
+	.members = 3, .nodes = 3, .max_members = 8, .window = 65536, .link_ms = 60000,
+};
+
+TEST(lost_at_rest)
+{
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	st_open(&g, &two);
+	for (i = 1; i <= 4; i++) {
+		lose(i & 1, !(i & 1));
+		WAIT_UNTIL(counter(&g, 0, "reconnects") == i &&
+			   counter(&g, 1, "reconnects") == i, BOUND);
+		st_say(g.fd[0], "one");
+		st_expect(g.fd[0], "one");
+		st_expect(g.fd[1], "one");
+		st_say(g.fd[1], "two");
+		st_expect(g.fd[0], "two");
+		st_expect(g.fd[1], "two");
+	}
+	nobody_lost(&g);
+}
+
+TEST(what_is_said_waits)
+{
+	struct st_group g = { 0 };
+
+	st_open(&g, &two);
+	st_cut(0, 1);
+	st_say(g.fd[0], "one");
+	st_say(g.fd[1], "two");
+	st_say(g.fd[0], "three");
+	/* It is deliverable nowhere before it is everywhere. */
+	st_pause_us(300000);
+	st_expect_none(g.fd[0]);
+	st_expect_none(g.fd[1]);
+	st_mend(0, 1);
+	st_expect(g.fd[0], "one");
+	st_expect(g.fd[0], "two");
+	st_expect(g.fd[0], "three");
+	st_expect(g.fd[1], "one");
+	st_expect(g.fd[1], "two");
+	st_expect(g.fd[1], "three");
+	nobody_lost(&g);
+}
+
+TEST(cut_on_both_sides)
+{
+	struct st_group g = { 0 };
+
+	st_open(&g, &two);
+	st_cut(0, 1);
+	st_cut(1, 0);
+	st_say(g.fd[1], "one");
+	st_mend(1, 0);
+	st_pause_us(100000);
+	st_expect_none(g.fd[0]);
+	st_mend(0, 1);
+	st_expect(g.fd[0], "one");
+	st_expect(g.fd[1], "one");
+	nobody_lost(&g);
+}
+
+static void lost_under_load(const struct st_config *c, size_t size, unsigned int losses,
+			    unsigned int each)
+{
+	unsigned int n = c->members, i, a, b;
+	struct world w = { .size = size };
+
+	begin(&w, c, n * (losses + 1) * each);
+	for (i = 0; i < losses; i++) {
+		talk_until(&w, (i + 1) * each);
+		a = i % n;
+		b = (a + 1 + i / n % (n - 1)) % n;
+		lose(a, b);
+	}
+	talk_until(&w, (losses + 1) * each);
+	read_all(&w);
+	nobody_lost(&w.g);
+	for (i = 0; i < n; i++)
+		CHECK(counter(&w.g, i, "reconnects") > 0);
+}
+
+TEST(lost_under_load_of_two)
+{
+	lost_under_load(&two, 100, 60, 20);
+}
+
+TEST(lost_under_load_of_three)
+{
+	lost_under_load(&three, 100, 60, 20);
+}
+
+TEST(lost_amid_long_messages)
+{
+	struct st_config c = three;
+
+	c.max_msg = 16000;
+	lost_under_load(&c, 15000, 30, 5);
+}
+
+TEST(lost_with_the_smallest_ring)
+{
+	struct st_config c = three;
+
+	c.window = SPINDLE_MIN_WINDOW;
+	c.depth = SPINDLE_MIN_DEPTH;
+	lost_under_load(&c, 1000, 40, 30);
+}
+
+TEST(many_at_once)
+{
+	struct st_config c = { .members = 8, .nodes = 8, .window = 65536, .link_ms = 60000 };
+	struct world w = { .size = 200 };
+	unsigned int i, k;
+
+	begin(&w, &c, 8 * 60);
+	for (i = 0; i < 5; i++) {
+		talk_until(&w, (i + 1) * 10);
+		for (k = 0; k < 8; k++)
+			lose(k, (k + 1 + i) % 8);
+	}
+	talk_until(&w, 60);
+	read_all(&w);
+	nobody_lost(&w.g);
+}
+
+/* Node 2 has no connection with the others for too long. */
+static void cut_off(unsigned int silent_ms, unsigned int link_ms, bool returns)
+{
+	struct st_config c = three;
+	struct st_group g = { 0 };
+	const struct spindle_event *e;
+	unsigned int i;
+
+	c.silent_ms = silent_ms;
+	c.link_ms = link_ms;
+	c.events = VIEWS;
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++)
+		st_expect_view(g.fd[i], 1);
+	st_cut(2, 0);
+	st_cut(2, 1);
+	for (i = 0; i < 2; i++) {
+		e = st_expect_view(g.fd[i], 2);
+		CHECK_EQ(e->members, 2);
+		CHECK_EQ(e->left, 1);
+		CHECK_EQ(e->member[2].rank, 2);
+		CHECK_EQ(e->member[2].reason, SPINDLE_REASON_LOST);
+	}
+	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
+	CHECK_EQ(st_info(g.fd[2]).error, ENETDOWN);
+	st_say(g.fd[1], "on");
+	st_expect(g.fd[0], "on");
+	st_expect(g.fd[1], "on");
+	st_mend(2, 0);
+	st_mend(2, 1);
+	if (!returns)
+		return;
+	/* It finds the others again, and comes back. */
+	close(g.fd[2]);
+	st_wait_gone(2, &g);
+	g.fd[2] = st_bound(2);
+	{
+		struct spindle_group_join j = { 0 };
+
+		snprintf(j.name, sizeof(j.name), "%s", g.name);
+		st_contact(&j, st_addr(0));
+		CHECK_OK(st_join(g.fd[2], &j));
+	}
+	st_say(g.fd[2], "back");
+	for (i = 0; i < 2; i++) {
+		st_expect_view(g.fd[i], 3);
+		st_expect(g.fd[i], "back");
+	}
+	st_expect(g.fd[2], "back");
+}
+
+TEST(no_connection_for_too_long)
+{
+	cut_off(60000, 3000, true);
+}
+
+TEST(no_sign_for_too_long)
+{
+	cut_off(3000, 60000, true);
+}
+
+TEST(the_shortest_patience)
+{
+	cut_off(0, SPINDLE_MIN_PATIENCE, false);
+}
+
+TEST(each_group_waits_as_long_as_it_will)
+{
+	struct st_config c = three;
+	struct st_group hasty = { 0 };
+	struct world w = { .size = 100 };
+	unsigned int i;
+
+	begin(&w, &three, 3 * 30);
+	c.link_ms = 400;
+	st_open(&hasty, &c);
+	talk_until(&w, 10);
+	st_cut(0, 2);
+	st_cut(1, 2);
+	for (i = 0; i < 2; i++)
+		WAIT_UNTIL(st_info(hasty.fd[i]).view == 2, BOUND);
+	st_wait_state(hasty.fd[2], SPINDLE_STATE_FAILED);
+	/* Of the other nothing was lost, nor its links, though that has failed. */
+	nobody_lost(&w.g);
+	close(hasty.fd[2]);
+	st_mend(0, 2);
+	st_mend(1, 2);
+	talk_until(&w, 30);
+	read_all(&w);
+	nobody_lost(&w.g);
+	st_say(hasty.fd[0], "on");
+	st_expect(hasty.fd[0], "on");
+	st_expect(hasty.fd[1], "on");
+}
+
+/* A new group over a link that waits for a connection waits, too. */
+TEST(a_group_forms_meanwhile)
+{
+	struct st_group g = { 0 }, other = { 0 };
+	struct st_config c = two;
+
+	st_open(&g, &two);
+	st_cut(0, 1);
+	st_name(other.name);
+	{
+		struct spindle_group_create create = st_create_of(&c, other.name);
+		struct spindle_group_join j = { 0 };
+		unsigned int i;
+
+		for (i = 0; i < 2; i++) {
+			other.fd[i] = st_bound(i);
+			CHECK_OK(fcntl(other.fd[i], F_SETFL, O_NONBLOCK));
+		}
+		CHECK_OK(st_create(other.fd[0], &create));
+		snprintf(j.name, sizeof(j.name), "%s", other.name);
+		st_contact(&j, st_addr(0));
+		CHECK_ERR(st_join(other.fd[1], &j), EINPROGRESS);
+	}
+	st_pause_us(200000);
+	CHECK_EQ(st_info(other.fd[0]).state, SPINDLE_STATE_FORMING);
+	st_mend(0, 1);
+	st_wait_state(other.fd[0], SPINDLE_STATE_ACTIVE);
+	st_wait_state(other.fd[1], SPINDLE_STATE_ACTIVE);
+	st_say(other.fd[1], "both");
+	CHECK_OK(fcntl(other.fd[0], F_SETFL, 0));
+	st_expect(other.fd[0], "both");
+	nobody_lost(&g);
+}
+
+TEST(a_view_changes_meanwhile)
+{
+	struct st_group g = { 0 };
+	struct st_config c = three;
+	unsigned int i;
+	int fd;
+
+	c.events = VIEWS;
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++)
+		st_expect_view(g.fd[i], 1);
+	/* One comes, while two cannot talk about it. */
+	st_cut(0, 1);
+	fd = st_bound(3);
+	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+	{
+		struct spindle_group_join j = { 0 };
+
+		snprintf(j.name, sizeof(j.name), "%s", g.name);
+		st_contact(&j, st_addr(2));
+		CHECK_ERR(st_join(fd, &j), EINPROGRESS);
+	}
+	st_say(g.fd[1], "amid");
+	st_pause_us(200000);
+	CHECK_EQ(st_info(g.fd[1]).view, 1);
+	st_mend(0, 1);
+	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
+	/* And one goes. */
+	lose(0, 2);
+	lose(1, 0);
+	close(g.fd[2]);
+	for (i = 0; i < 2; i++) {
+		static struct st_msg m;
+		unsigned int views = 0, said = 0;
+
+		while (views < 2 || !said) {
+			CHECK_OK(st_recv(g.fd[i], &m, 0));
+			if (m.flags & MSG_SPINDLE_EVENT)
+				CHECK_EQ(m.event.view, ++views + 1);
+			else
+				said++;
+		}
+		CHECK_EQ(said, 1);
+		CHECK_EQ(st_info(g.fd[i]).members, 3);
+		CHECK_EQ(counter(&g, i, "suspicions"), 0);
+	}
+	st_say(fd, "here");
+	st_expect(g.fd[0], "here");
+	st_expect(g.fd[1], "here");
+}
+
+TEST(a_member_leaves_meanwhile)
+{
+	struct st_group g = { 0 };
+	struct st_config c = three;
+	unsigned int i;
+
+	c.events = VIEWS;
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++)
+		st_expect_view(g.fd[i], 1);
+	st_cut(0, 2);
+	st_cut(1, 2);
+	st_say(g.fd[2], "last");
+	CHECK_OK(st_leave(g.fd[2]));
+	st_pause_us(100000);
+	CHECK_EQ(st_info(g.fd[0]).view, 1);
+	st_mend(0, 2);
+	st_mend(1, 2);
+	for (i = 0; i < 2; i++) {
+		st_expect(g.fd[i], "last");
+		CHECK_EQ(st_expect_view(g.fd[i], 2)->member[2].reason, SPINDLE_REASON_LEFT);
+	}
+	st_expect(g.fd[2], "last");
+}
+
+TEST(the_stream_ends_meanwhile)
+{
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	st_open(&g, &two);
+	st_cut(1, 0);
+	for (i = 0; i < 2; i++) {
+		st_say(g.fd[i], i ? "two" : "one");
+		CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+	}
+	st_pause_us(100000);
+	st_mend(1, 0);
+	for (i = 0; i < 2; i++) {
+		st_expect(g.fd[i], "one");
+		st_expect(g.fd[i], "two");
+		st_expect_end(g.fd[i]);
+	}
+}
+
+/* Nothing of it is left, though nobody can be told, and the other finds out. */
+TEST(a_node_goes_meanwhile)
+{
+	struct st_config c = three;
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	c.link_ms = 1000;
+	st_open(&g, &c);
+	/* From this side: what is cut at a node is so until that has gone. */
+	st_cut(0, 2);
+	st_cut(1, 2);
+	close(g.fd[2]);
+	st_wait_gone(2, &g);
+	for (i = 0; i < 2; i++)
+		WAIT_UNTIL(st_info(g.fd[i]).view == 2, BOUND);
+	st_mend(0, 2);
+	st_mend(1, 2);
+}
+
+/* Whom a link is broken for good is told so, and does not wait. */
+TEST(given_up_is_given_up)
+{
+	struct st_config c = three;
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	c.link_ms = SPINDLE_MAX_PATIENCE;
+	c.silent_ms = SPINDLE_MAX_PATIENCE;
+	st_open(&g, &c);
+	st_break(0, 2);
+	st_break(1, 2);
+	for (i = 0; i < 2; i++)
+		WAIT_UNTIL(st_info(g.fd[i]).view == 2, BOUND);
+	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
+}
+
+TEST(cut_before_there_is_a_link)
+{
+	struct spindle_group_join j = { 0 };
+	struct st_group g = { 0 };
+	struct st_config c = two;
+	int fd;
+
+	/* Between these no test has had a link. */
+	c.members = 1;
+	c.nodes = 1;
+	c.first = 10;
+	st_open(&g, &c);
+	fd = st_bound(11);
+	st_cut(11, 10);
+	snprintf(j.name, sizeof(j.name), "%s", g.name);
+	st_contact(&j, st_addr(10));
+	CHECK_ERR(st_join(fd, &j), EHOSTUNREACH);
+	st_mend(11, 10);
+	st_cut(10, 11);
+	CHECK_ERR(st_join(fd, &j), ECONNREFUSED);
+	st_mend(10, 11);
+	CHECK_OK(st_join(fd, &j));
+}
+
+TEST(patience_is_bounded)
+{
+	static const unsigned int bad[] = {
+		1, SPINDLE_MIN_PATIENCE - 1, SPINDLE_MAX_PATIENCE + 1, ~0U,
+	};
+	struct spindle_group_create create = { .members = 1, .name = "patience" };
+	struct spindle_group_join join = { .name = "patience" };
+	unsigned int i;
+	int fd = st_bound(0);
+
+	st_contact(&join, st_addr(1));
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		create.silent_ms = bad[i];
+		create.link_ms = 0;
+		CHECK_ERR(st_create(fd, &create), ERANGE);
+		create.silent_ms = 0;
+		create.link_ms = bad[i];
+		CHECK_ERR(st_create(fd, &create), ERANGE);
+		join.silent_ms = bad[i];
+		join.link_ms = 0;
+		CHECK_ERR(st_join(fd, &join), ERANGE);
+		join.silent_ms = 0;
+		join.link_ms = bad[i];
+		CHECK_ERR(st_join(fd, &join), ERANGE);
+	}
+}
+
+static unsigned long shown(const struct st_group *g, const char *name)
+{
+	char path[256], text[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s/%s", st_addr(0), g->name, name);
+	if (!st_read_file(path, text, sizeof(text)))
+		FAIL("%s: %s", path, st_err(errno));
+	return strtoul(text, NULL, 10);
+}
+
+TEST(patience_is_the_group_s)
+{
+	struct spindle_group_join j = { 0 };
+	struct st_group g = { 0 };
+	struct st_config c = two;
+	int fd;
+
+	c.members = 1;
+	c.nodes = 1;
+	c.silent_ms = 7000;
+	c.link_ms = 3000;
+	st_open(&g, &c);
+	CHECK_EQ(st_info(g.fd[0]).silent_ms, 7000);
+	CHECK_EQ(st_info(g.fd[0]).link_ms, 3000);
+	CHECK_EQ(shown(&g, "silent_ms"), 7000);
+	CHECK_EQ(shown(&g, "link_ms"), 3000);
+	fd = st_bound(1);
+	snprintf(j.name, sizeof(j.name), "%s", g.name);
+	st_contact(&j, st_addr(0));
+	j.silent_ms = 7001;
+	CHECK_ERR(st_join(fd, &j), EPROTOTYPE);
+	j.silent_ms = 7000;
+	j.link_ms = 2999;
+	CHECK_ERR(st_join(fd, &j), EPROTOTYPE);
+	j.link_ms = 3000;
+	CHECK_OK(st_join(fd, &j));
+	CHECK_EQ(st_info(fd).silent_ms, 7000);
+	CHECK_EQ(st_info(fd).link_ms, 3000);
+}
+
+/* The module's suspect_ms, and one for both. */
+TEST(patience_unless_said)
+{
+	struct st_group g = { 0 }, h = { 0 };
+	struct st_config c = two;
+	char text[64];
+
+	if (!st_read_file("/sys/module/spindle/parameters/suspect_ms", text, sizeof(text)))
+		FAIL("no suspect_ms: %s", st_err(errno));
+	c.link_ms = 0;
+	st_open(&g, &c);
+	CHECK_EQ(st_info(g.fd[0]).silent_ms, strtoul(text, NULL, 10));
+	CHECK_EQ(st_info(g.fd[0]).link_ms, strtoul(text, NULL, 10));
+	c.silent_ms = 1234;
+	st_open(&h, &c);
+	CHECK_EQ(st_info(h.fd[0]).silent_ms, 1234);
+	CHECK_EQ(st_info(h.fd[0]).link_ms, 1234);
+}
+
+TEST(what_the_switch_takes)
+{
+	char path[256];
+	int fd = st_bound(0);
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/cut", st_addr(0));
+	CHECK(!st_write_file(path, "nonsense"));
+	CHECK_EQ(errno, EINVAL);
+	CHECK(!st_write_file(path, "-"));
+	CHECK_EQ(errno, EINVAL);
+	/* That nobody is there does not matter, nor that it was cut, or not. */
+	st_cut(0, 5);
+	st_cut(0, 5);
+	st_mend(0, 5);
+	st_mend(0, 5);
+	close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	return st_main(argc, argv);
+}
