@@ -343,15 +343,17 @@ static void sp_group_linger(struct work_struct *work)
 	struct sp_group *g = container_of(to_delayed_work(work),
 					  struct sp_group, linger);
 	struct sp_group_peer *gp;
+	bool silent = false;
 	bool done;
 
 	mutex_lock(&sp_ctl);
 	done = sp_group_reap(g);
-	/* Peers have that long to answer once they can be told. */
+	/* The time that peers have to answer does not go on while they are not heard. */
 	list_for_each_entry(gp, &g->peers, on_group)
-		if (gp->user.link && sp_link_silent(gp->user.link))
-			g->lingered = 0;
-	if (!done && ++g->lingered >=
+		silent |= gp->user.link && sp_link_silent(gp->user.link);
+	if (!silent)
+		g->lingered++;
+	if (!done && g->lingered >=
 	    max_t(u32, sp_suspect_ms, SP_BYE_MS) / SP_REAP_MS)
 		list_for_each_entry(gp, &g->peers, on_group)
 			sp_peer_drop(gp);

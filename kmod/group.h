@@ -498,7 +498,7 @@ struct sp_counters {
  * @making: it is at work; under sp_ctl
  * @grants: grants again what found no room in a send queue
  * @ready: the memory of the view is there, and peers may be told of it
- * @lingered: looks taken at the group since it began to end, or a peer was not heard
+ * @lingered: looks taken at the group since it began to end, while its peers were heard
  * @ending: no local member is left, or it has failed; keys go back as the
  *	peers say bye
  * @linger: bound on that

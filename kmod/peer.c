@@ -486,7 +486,9 @@ static void sp_peer_connected(struct sp_link_user *user)
 {
 	struct sp_group *g = container_of(user, struct sp_group_peer, user)->g;
 
-	WRITE_ONCE(g->counters.reconnects, g->counters.reconnects + 1);
+	/* Not of one that is put out, or of a group that ends: sp_peer_done(). */
+	if (user->lost)
+		WRITE_ONCE(g->counters.reconnects, g->counters.reconnects + 1);
 }
 
 /*
@@ -650,7 +652,7 @@ void sp_peer_done(struct sp_group_peer *gp)
 	struct sp_link *link = gp->user.link;
 
 	lockdep_assert_held(&sp_ctl);
-	/* For what is on its way the group waits as long as others do. */
+	/* For what is on its way the group need not be told, nor wait for long. */
 	gp->user.lost = NULL;
 	if (link && link->state == SP_LINK_UP)
 		gp->last = READ_ONCE(link->built);

@@ -1199,9 +1199,9 @@ static bool sp_views_reap(struct sp_group *g)
 			continue;
 		}
 		waits = true;
-		/* It has that long to answer once it can be told. */
+		/* The time that it has to answer does not go on while it is not heard. */
 		if (gp->user.link && sp_link_silent(gp->user.link))
-			gp->since = jiffies;
+			gp->since += msecs_to_jiffies(SP_TEND_MS);
 		if (time_after(jiffies, gp->since + msecs_to_jiffies(patience)))
 			sp_peer_drop(gp);
 	}

@@ -14,7 +14,7 @@
 
 #include "fabric.h"
 
-#define SP_REFUSALS	8	/* in a row, by a CM that does not say why */
+#define SP_MUTE_MS	3000	/* so long refusals that do not say why are not believed */
 #define SP_TIE_MS	100	/* an own attempt that is older may come to nothing */
 #define SP_LINKS_IDLE	256	/* links of a node that no group here uses */
 
@@ -246,10 +246,10 @@ static enum sp_refusal sp_cm_first(struct sp_node *node, struct sp_link *old,
 	    sp_addr_cmp(&node->addr, peer) < 0)
 		return SP_REFUSE_TIE;
 	/*
-	 * The losing request of a tie may come when the winner is up already. One that
-	 * was made later comes of a peer that has given the link up.
+	 * The losing request of a tie may come when the winner is accepted, or up,
+	 * already. One that was made later comes of a peer that has given the link up.
 	 */
-	if (old->state == SP_LINK_UP &&
+	if ((old->state == SP_LINK_UP || old->passive) &&
 	    old->peer_incarnation == theirs->incarnation &&
 	    (s32)(theirs->made - old->peer_made) <= 0)
 		return SP_REFUSE_BUSY;
@@ -303,10 +303,12 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 
 	mutex_lock(&sp_ctl);
 	link = sp_link_find(node, &peer);
-	reason = theirs->again ? sp_cm_again(link, theirs) :
-		sp_cm_first(node, link, &peer, theirs);
-	if (!reason && sp_link_cut(node, &peer))
+	if (sp_link_cut(node, &peer))
 		reason = SP_REFUSE_BUSY;
+	else if (theirs->again)
+		reason = sp_cm_again(link, theirs);
+	else
+		reason = sp_cm_first(node, link, &peer, theirs);
 	if (!reason && !theirs->again) {
 		link = sp_cm_make(node, link, &peer, theirs);
 		if (!link)
@@ -426,17 +428,16 @@ err:
 }
 
 /*
- * A refusal that says nothing of us: nobody listens there, or it is the CM itself that
- * refuses, for now. That may be an attempt that was given up, or a way back that is not
- * there yet; but also an address that nobody has any more, so not for ever.
+ * A refusal that says nothing of us comes of a host where nobody listens, or of the CM
+ * itself. The latter refuses an attempt that it has given up, and one that it knows no
+ * way to answer, as after a cable was put back; but also one to an address that nobody
+ * has any more. Which of these it is time tells.
  */
-static int sp_cm_mute(struct sp_link *link, int reason)
+static int sp_cm_mute(const struct sp_link *link, int reason)
 {
 	if (link->state != SP_LINK_UP || reason == IB_CM_REJ_INVALID_SERVICE_ID)
 		return -ECONNREFUSED;
-	if (!link->passive && ++link->refused > SP_REFUSALS)
-		return -ECONNREFUSED;
-	return -EBUSY;
+	return link->passive || link->lost_ms < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
 }
 
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
@@ -447,7 +448,6 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 	if (!hello || event->param.conn.private_data_len < sizeof(*hello) ||
 	    hello->magic != SP_WIRE_MAGIC)
 		return sp_cm_mute(link, event->status);
-	link->refused = 0;
 	switch (hello->reason) {
 	case SP_REFUSE_WIRE:
 		pr_warn_ratelimited("spindle: %s: %s speaks wire version %u, not %u\n",

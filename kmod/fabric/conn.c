@@ -14,8 +14,8 @@
  *   - Keys and completion queue are the link's, and stay. So do the receives.
  *
  * Both sides ask. Who is not ready yet refuses, and is asked again soon; of two that
- * ask at the same time the lower address goes on. A side that has given the link up
- * says so, and then it is down on the other side, too.
+ * ask at the same time the lower address goes on, if it has just begun. A side that has
+ * given the link up says so, and then it is down on the other side, too.
  *
  * With iWARP a request completes as soon as TCP has taken it, so nobody knows what
  * was lost with a connection: the link goes down with it.

@@ -206,7 +206,6 @@ struct sp_recv {
  * @session: by which number both sides know this link when they connect again
  * @nr: connections so far, under sp_ctl; the completion handler reads it
  * @tried: attempts in a row without a completion; under sp_ctl
- * @refused: of these, in a row, refused by a CM that did not say why; under sp_ctl
  * @began: when the present attempt has begun, in jiffies; under sp_ctl
  * @passive: the other side asked
  * @iwarp: the device speaks iWARP
@@ -283,7 +282,6 @@ struct sp_link {
 	u64 session;
 	u32 nr;
 	u32 tried;
-	u32 refused;
 	unsigned long began;
 	bool passive;
 	bool iwarp;
@@ -349,12 +347,12 @@ struct sp_link {
  * @told: @up was called
  * @silent_ms: @lost is called when the other side has given no sign for so long
  * @link_ms: or when there was no connection for so long
- * @gave_up: @lost was called
+ * @gave_up: @lost was called, and the other side has given no sign since
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
  * @lost: @user need not wait for the other side any longer; it stays on the link, which
- *	is down when there is nobody left who waits. Called under sp_ctl. NULL: @user
- *	waits for as long as others do, or for suspect_ms
+ *	is down when there is nobody left who waits. Called under sp_ctl. NULL: @user is
+ *	not told, and does not wait for longer than suspect_ms
  * @again: the link has got another connection. Called under sp_ctl; may be NULL
  *
  * All under sp_ctl.

@@ -19,14 +19,22 @@ static void sp_link_fail(struct work_struct *work);
 static void sp_link_stop(struct work_struct *work);
 static void sp_link_beat(struct work_struct *work);
 
+/* Who is not told that it need not wait any longer waits no longer than the module does. */
+static u32 sp_user_ms(const struct sp_link_user *user, u32 ms)
+{
+	if (!user->lost)
+		ms = min_not_zero(ms, sp_suspect_ms);
+	return ms ?: sp_suspect_ms;
+}
+
 static u32 sp_user_silent_ms(const struct sp_link_user *user)
 {
-	return user->silent_ms ?: sp_suspect_ms;
+	return sp_user_ms(user, user->silent_ms);
 }
 
 static u32 sp_user_link_ms(const struct sp_link_user *user)
 {
-	return user->link_ms ?: sp_user_silent_ms(user);
+	return sp_user_ms(user, user->link_ms ?: user->silent_ms);
 }
 
 /* Who waits least is to be told in time. */
@@ -471,7 +479,6 @@ static void sp_link_again(struct sp_link *link)
 	pr_info_ratelimited("spindle: %s: connected to %s again\n",
 			    link->node->name, link->name);
 	link->lost_ms = 0;
-	link->refused = 0;
 	list_for_each_entry(user, &link->users, on_link)
 		if (user->again)
 			user->again(user);
@@ -600,15 +607,11 @@ static struct sp_link_user *sp_link_weary(struct sp_link *link)
 static bool sp_link_awaited(const struct sp_link *link)
 {
 	const struct sp_link_user *user;
-	bool any = false;
 
-	list_for_each_entry(user, &link->users, on_link) {
-		any |= user->lost || user->gave_up;
-		if (user->lost && !user->gave_up)
+	list_for_each_entry(user, &link->users, on_link)
+		if (!user->gave_up && !sp_user_over(link, user))
 			return true;
-	}
-	/* Who does not say how long it waits does so for as long as the others. */
-	return !any && link->silent_ms < sp_suspect_ms &&
+	return list_empty(&link->users) && link->silent_ms < sp_suspect_ms &&
 	       link->lost_ms < sp_suspect_ms;
 }
 

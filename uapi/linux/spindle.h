@@ -125,7 +125,7 @@ struct sockaddr_spindle {
  * @silent_ms: milliseconds without a sign of a node before it is lost,
  *	SPINDLE_MIN_PATIENCE to SPINDLE_MAX_PATIENCE; 0: the module's suspect_ms
  * @link_ms: milliseconds that two nodes may be without a connection, while they try to
- *	have another one, before one of them is lost; likewise; 0: as @silent_ms
+ *	have another one, before one of them is lost; likewise; 0, or more: as @silent_ms
  * @__resv: must be zero
  */
 struct spindle_group_create {
