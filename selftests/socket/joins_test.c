@@ -14,22 +14,13 @@
 
 #define VIEWS	SPINDLE_WANT_VIEW
 
-static int come(const struct st_group *g, int fd, unsigned int contact, unsigned int flags)
-{
-	struct spindle_group_join j = { .flags = flags };
-
-	snprintf(j.name, sizeof(j.name), "%s", g->name);
-	st_contact(&j, st_addr(contact));
-	return st_join(fd, &j);
-}
-
 /* A member on a node joins at another; it is the last of the group. */
 static int join_at(struct st_group *g, unsigned int node, unsigned int contact)
 {
 	int fd = st_bound(node);
 
 	CHECK_OK(st_option(fd, SPINDLE_EVENTS, VIEWS));
-	CHECK_OK(come(g, fd, contact, 0));
+	CHECK_OK(st_come(g, fd, contact, 0));
 	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 	g->fd[g->n++] = fd;
 	return fd;
@@ -204,9 +195,9 @@ TEST(the_group_is_full)
 	fd = join_at(&g, 1, 0);
 	expect_views(&g, 2);
 	CHECK_EQ(st_info(fd).max_members, 2);
-	CHECK_ERR(come(&g, st_bound(2), 0, 0), EUSERS);
-	CHECK_ERR(come(&g, st_bound(2), 1, 0), EUSERS);
-	CHECK_ERR(come(&g, st_bound(0), 0, 0), EUSERS);
+	CHECK_ERR(st_come(&g, st_bound(2), 0, 0), EUSERS);
+	CHECK_ERR(st_come(&g, st_bound(2), 1, 0), EUSERS);
+	CHECK_ERR(st_come(&g, st_bound(0), 0, 0), EUSERS);
 	close(fd);
 	g.n--;
 	expect_views(&g, 3);
@@ -221,7 +212,7 @@ TEST(a_receiver_comes)
 	int fd = st_bound(1);
 
 	st_open(&g, &one);
-	CHECK_OK(come(&g, fd, 0, SPINDLE_F_RECEIVER));
+	CHECK_OK(st_come(&g, fd, 0, SPINDLE_F_RECEIVER));
 	st_wait_members(g.fd[0], 2);
 	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 	CHECK_EQ(st_info(g.fd[0]).senders, 1);
@@ -283,8 +274,8 @@ TEST(a_group_that_has_ended)
 	expect_views(&g, 1);
 	CHECK_OK(shutdown(g.fd[0], SHUT_WR));
 	st_wait_state(g.fd[0], SPINDLE_STATE_CLOSED);
-	CHECK_ERR(come(&g, st_bound(1), 0, 0), ESHUTDOWN);
-	CHECK_ERR(come(&g, st_bound(0), 0, 0), ESHUTDOWN);
+	CHECK_ERR(st_come(&g, st_bound(1), 0, 0), ESHUTDOWN);
+	CHECK_ERR(st_come(&g, st_bound(0), 0, 0), ESHUTDOWN);
 }
 
 /* The lanes that are worth being mapped before somebody sends. */
@@ -299,7 +290,7 @@ TEST(lanes_that_are_there)
 	CHECK_OK(get_rings(g.fd[0], &r));
 	CHECK_EQ(r.lanes_there, 1);
 	fd = st_bound(1);
-	CHECK_OK(come(&g, fd, 0, SPINDLE_F_RECEIVER));
+	CHECK_OK(st_come(&g, fd, 0, SPINDLE_F_RECEIVER));
 	st_wait_members(g.fd[0], 2);
 	CHECK_OK(get_rings(g.fd[0], &r));
 	CHECK_EQ(r.lanes_there, 1);
@@ -367,7 +358,7 @@ static void ring_guests(const struct st_group *g, struct ring *ring, unsigned in
 
 	for (i = 0; i < n; i++) {
 		fd = st_bound(1 + i % 2);
-		CHECK_OK(come(g, fd, 0, 0));
+		CHECK_OK(st_come(g, fd, 0, 0));
 		st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 		ring_map(&guest, fd, SPINDLE_MAP_ALL);
 		snprintf(text, sizeof(text), "%u in place", i);
@@ -496,12 +487,12 @@ TEST(a_sender_comes_in_place_of_a_receiver)
 	st_open(&g, &c);
 	CHECK_EQ(st_info(g.fd[0]).max_members, 3);
 	ring_map(&ring, g.fd[0], SPINDLE_MAP_ALL);
-	CHECK_ERR(come(&g, st_bound(3), 0, 0), EUSERS);
+	CHECK_ERR(st_come(&g, st_bound(3), 0, 0), EUSERS);
 	close(g.fd[2]);
 	for (i = 0; i < 3; i++) {
 		st_wait_members(g.fd[0], 2);
 		fd = st_bound(2 + i % 2);
-		CHECK_OK(come(&g, fd, 0, 0));
+		CHECK_OK(st_come(&g, fd, 0, 0));
 		st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 		CHECK_EQ(st_info(fd).senders, 3);
 		st_say(fd, "from the one who came");
@@ -573,7 +564,7 @@ static int come_and_say(const struct st_group *g, unsigned int node, size_t len)
 	int fd = st_bound(node);
 
 	memset(text, 'a' + node, sizeof(text));
-	CHECK_OK(come(g, fd, 0, 0));
+	CHECK_OK(st_come(g, fd, 0, 0));
 	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 	CHECK_EQ(send(fd, text, len, 0), len);
 	return fd;
@@ -640,7 +631,7 @@ TEST(detached_members_go_with_the_senders)
 	for (i = 0; i < 40; i++) {
 		fd = st_bound(0);
 		CHECK_OK(st_option(fd, SPINDLE_DETACHED, 1));
-		CHECK_OK(come(&g, fd, 0, 0));
+		CHECK_OK(st_come(&g, fd, 0, 0));
 		sender = come_and_say(&g, 1 + i % 2, 8000);
 		for (k = 0; k < 20; k++)
 			if (send(sender, text, sizeof(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
@@ -697,7 +688,7 @@ TEST(a_detached_member_comes)
 	expect_views(&g, 1);
 	CHECK_OK(st_option(fd, SPINDLE_DETACHED, 1));
 	CHECK_OK(st_option(fd, SPINDLE_EVENTS, VIEWS));
-	CHECK_OK(come(&g, fd, 0, 0));
+	CHECK_OK(st_come(&g, fd, 0, 0));
 	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 	g.fd[g.n++] = fd;
 	expect_views(&g, 2);
@@ -723,7 +714,7 @@ static void read_late(bool detached)
 		CHECK_OK(setsockopt(late, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
 		CHECK_OK(st_option(late, SPINDLE_DETACHED, 1));
 	}
-	CHECK_OK(come(&g, late, 0, 0));
+	CHECK_OK(st_come(&g, late, 0, 0));
 	st_wait_state(late, SPINDLE_STATE_ACTIVE);
 	st_expect_view(g.fd[0], ++view);
 	for (i = 0; i < 200; i++) {
@@ -735,7 +726,7 @@ static void read_late(bool detached)
 	st_expect_view(g.fd[0], ++view);
 	for (i = 0; i < ARRAY_SIZE(fd); i++) {
 		fd[i] = st_bound(0);
-		CHECK_OK(come(&g, fd[i], 0, 0));
+		CHECK_OK(st_come(&g, fd[i], 0, 0));
 		st_wait_state(fd[i], SPINDLE_STATE_ACTIVE);
 		st_expect_view(g.fd[0], ++view);
 		st_say(fd[i], "here");
@@ -781,7 +772,7 @@ TEST_SECONDS(members_leave_and_stay_open, 300)
 	st_expect_view(g.fd[0], 1);
 	for (i = 0; i < ARRAY_SIZE(fd); i++) {
 		fd[i] = st_bound(0);
-		CHECK_OK(come(&g, fd[i], 0, 0));
+		CHECK_OK(st_come(&g, fd[i], 0, 0));
 		st_wait_state(fd[i], SPINDLE_STATE_ACTIVE);
 		st_expect_view(g.fd[0], ++view);
 		st_say(fd[i], "here");
@@ -827,14 +818,14 @@ static void idle_while_others_come(bool waits, bool detached)
 	/* the log has 64 entries, each who comes and goes puts in two */
 	for (i = 0; i < 100; i++) {
 		fd = st_bound(i % 3);
-		CHECK_OK(come(&g, fd, 0, 0));
+		CHECK_OK(st_come(&g, fd, 0, 0));
 		st_wait_members(g.fd[0], 2);
 		close(fd);
 		st_wait_members(g.fd[0], 1);
 		CHECK_EQ(st_info(g.fd[0]).state, SPINDLE_STATE_ACTIVE);
 	}
 	fd = st_bound(1);
-	CHECK_OK(come(&g, fd, 0, 0));
+	CHECK_OK(st_come(&g, fd, 0, 0));
 	st_wait_members(g.fd[0], 2);
 	CHECK_EQ(st_info(g.fd[0]).view, 202);
 	st_say(g.fd[0], "still there");
@@ -877,7 +868,7 @@ TEST(the_view_of_a_message_after_many)
 	st_open(&g, &c);
 	for (i = 0; i < 20; i++) {
 		fd = st_bound(1);
-		CHECK_OK(come(&g, fd, 0, 0));
+		CHECK_OK(st_come(&g, fd, 0, 0));
 		st_say(fd, "of this view");
 		st_expect(fd, "of this view");
 		close(fd);
@@ -907,7 +898,7 @@ TEST(the_contact_goes)
 		c.nodes = 3;
 		st_open(&g, &c);
 		CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
-		CHECK_ERR(come(&g, fd, 1, 0), EINPROGRESS);
+		CHECK_ERR(st_come(&g, fd, 1, 0), EINPROGRESS);
 		st_pause_us(100 * i);
 		close(g.fd[1]);
 		WAIT_UNTIL(st_info(fd).state == SPINDLE_STATE_ACTIVE || (ret = st_so_error(fd)),
@@ -1055,7 +1046,7 @@ static void guest_come(const struct st_group *g, struct guest *w, unsigned int n
 	CHECK_OK(st_option(w->fd, SPINDLE_RECVINFO, 1));
 	CHECK_OK(st_option(w->fd, SPINDLE_DETACHED, tag % 3 == 0));
 	CHECK_OK(fcntl(w->fd, F_SETFL, O_NONBLOCK));
-	if (come(g, w->fd, contact, 0) < 0)
+	if (st_come(g, w->fd, contact, 0) < 0)
 		CHECK_EQ(errno, EINPROGRESS);
 }
 
@@ -1165,12 +1156,12 @@ TEST(the_stream_ends_while_one_comes)
 		st_open(&g, &c);
 		CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
 		for (k = 0; k < 2; k++) {
-			if (k == i % 3 && come(&g, fd, i & 1, 0) < 0)
+			if (k == i % 3 && st_come(&g, fd, i & 1, 0) < 0)
 				CHECK_EQ(errno, EINPROGRESS);
 			st_pause_us(i * 10);
 			CHECK_OK(shutdown(g.fd[k], SHUT_WR));
 		}
-		if (i % 3 == 2 && come(&g, fd, i & 1, 0) < 0)
+		if (i % 3 == 2 && st_come(&g, fd, i & 1, 0) < 0)
 			CHECK_EQ(errno, EINPROGRESS);
 		WAIT_UNTIL(st_info(fd).state == SPINDLE_STATE_ACTIVE ||
 			   st_info(fd).state == SPINDLE_STATE_CLOSED ||
@@ -1207,7 +1198,7 @@ TEST(who_comes_gives_up)
 		int fd = st_bound(i % 4);
 
 		CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
-		if (come(&g, fd, i % 2, 0) < 0)
+		if (st_come(&g, fd, i % 2, 0) < 0)
 			CHECK_EQ(errno, EINPROGRESS);
 		st_pause_us(i * 20);
 		close(fd);

@@ -183,6 +183,13 @@ static const struct st_config three = {
 	.members = 3, .nodes = 3, .max_members = 8, .window = 65536, .link_ms = 60000,
 };
 
+/* Both members of a group read this next. */
+static void both_expect(const struct st_group *g, const char *text)
+{
+	st_expect(g->fd[0], text);
+	st_expect(g->fd[1], text);
+}
+
 TEST(lost_at_rest)
 {
 	struct st_group g = { 0 };
@@ -194,11 +201,9 @@ TEST(lost_at_rest)
 		WAIT_UNTIL(counter(&g, 0, "reconnects") == i &&
 			   counter(&g, 1, "reconnects") == i, BOUND);
 		st_say(g.fd[0], "one");
-		st_expect(g.fd[0], "one");
-		st_expect(g.fd[1], "one");
+		both_expect(&g, "one");
 		st_say(g.fd[1], "two");
-		st_expect(g.fd[0], "two");
-		st_expect(g.fd[1], "two");
+		both_expect(&g, "two");
 	}
 	nobody_lost(&g);
 }
@@ -217,12 +222,9 @@ TEST(what_is_said_waits)
 	st_expect_none(g.fd[0]);
 	st_expect_none(g.fd[1]);
 	st_mend(0, 1);
-	st_expect(g.fd[0], "one");
-	st_expect(g.fd[0], "two");
-	st_expect(g.fd[0], "three");
-	st_expect(g.fd[1], "one");
-	st_expect(g.fd[1], "two");
-	st_expect(g.fd[1], "three");
+	both_expect(&g, "one");
+	both_expect(&g, "two");
+	both_expect(&g, "three");
 	nobody_lost(&g);
 }
 
@@ -238,8 +240,7 @@ TEST(cut_on_both_sides)
 	st_pause_us(100000);
 	st_expect_none(g.fd[0]);
 	st_mend(0, 1);
-	st_expect(g.fd[0], "one");
-	st_expect(g.fd[1], "one");
+	both_expect(&g, "one");
 	nobody_lost(&g);
 }
 
@@ -333,8 +334,7 @@ static void cut_off(unsigned int silent_ms, unsigned int link_ms, bool returns)
 	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
 	CHECK_EQ(st_info(g.fd[2]).error, ENETDOWN);
 	st_say(g.fd[1], "on");
-	st_expect(g.fd[0], "on");
-	st_expect(g.fd[1], "on");
+	both_expect(&g, "on");
 	st_mend(2, 0);
 	st_mend(2, 1);
 	if (!returns)
@@ -343,13 +343,7 @@ static void cut_off(unsigned int silent_ms, unsigned int link_ms, bool returns)
 	close(g.fd[2]);
 	st_wait_gone(2, &g);
 	g.fd[2] = st_bound(2);
-	{
-		struct spindle_group_join j = { 0 };
-
-		snprintf(j.name, sizeof(j.name), "%s", g.name);
-		st_contact(&j, st_addr(0));
-		CHECK_OK(st_join(g.fd[2], &j));
-	}
+	CHECK_OK(st_come(&g, g.fd[2], 0, 0));
 	st_say(g.fd[2], "back");
 	for (i = 0; i < 2; i++) {
 		st_expect_view(g.fd[i], 3);
@@ -371,6 +365,33 @@ TEST(no_sign_for_too_long)
 TEST(the_shortest_patience)
 {
 	cut_off(0, SPINDLE_MIN_PATIENCE, false);
+}
+
+/* Room that was kept for a node is there again when no group waits for it. */
+TEST(room_after_one_is_lost)
+{
+	struct st_config c = three;
+	struct world w = { .size = 1000 };
+	unsigned int i;
+
+	c.window = SPINDLE_MIN_WINDOW;
+	c.depth = SPINDLE_MIN_DEPTH;
+	c.link_ms = 400;
+	begin(&w, &c, 3 * 500);
+	talk_until(&w, 10);
+	read_all(&w);
+	st_cut(2, 0);
+	/* This one hears of it before it finds out, as others may. */
+	st_pause_us(200000);
+	st_cut(2, 1);
+	/* Something is under way when all know of it, and may be sent again. */
+	st_pause_us(50000);
+	for (i = 0; i < 2; i++)
+		CHECK(talk(&w, i));
+	w.g.n = 2;
+	for (i = 0; i < 2; i++)
+		WAIT_UNTIL(st_info(w.g.fd[i]).view == 2, BOUND);
+	talk_until(&w, 200);
 }
 
 TEST(each_group_waits_as_long_as_it_will)
@@ -398,40 +419,26 @@ TEST(each_group_waits_as_long_as_it_will)
 	read_all(&w);
 	nobody_lost(&w.g);
 	st_say(hasty.fd[0], "on");
-	st_expect(hasty.fd[0], "on");
-	st_expect(hasty.fd[1], "on");
+	both_expect(&hasty, "on");
 }
 
 /* A new group over a link that waits for a connection waits, too. */
 TEST(a_group_forms_meanwhile)
 {
 	struct st_group g = { 0 }, other = { 0 };
-	struct st_config c = two;
 
 	st_open(&g, &two);
 	st_cut(0, 1);
-	st_name(other.name);
-	{
-		struct spindle_group_create create = st_create_of(&c, other.name);
-		struct spindle_group_join j = { 0 };
-		unsigned int i;
-
-		for (i = 0; i < 2; i++) {
-			other.fd[i] = st_bound(i);
-			CHECK_OK(fcntl(other.fd[i], F_SETFL, O_NONBLOCK));
-		}
-		CHECK_OK(st_create(other.fd[0], &create));
-		snprintf(j.name, sizeof(j.name), "%s", other.name);
-		st_contact(&j, st_addr(0));
-		CHECK_ERR(st_join(other.fd[1], &j), EINPROGRESS);
-	}
+	st_open_but(&other, &two, 1);
+	other.fd[1] = st_bound(1);
+	CHECK_OK(fcntl(other.fd[1], F_SETFL, O_NONBLOCK));
+	CHECK_ERR(st_come(&other, other.fd[1], 0, 0), EINPROGRESS);
 	st_pause_us(200000);
 	CHECK_EQ(st_info(other.fd[0]).state, SPINDLE_STATE_FORMING);
 	st_mend(0, 1);
 	st_wait_state(other.fd[0], SPINDLE_STATE_ACTIVE);
 	st_wait_state(other.fd[1], SPINDLE_STATE_ACTIVE);
 	st_say(other.fd[1], "both");
-	CHECK_OK(fcntl(other.fd[0], F_SETFL, 0));
 	st_expect(other.fd[0], "both");
 	nobody_lost(&g);
 }
@@ -451,13 +458,7 @@ TEST(a_view_changes_meanwhile)
 	st_cut(0, 1);
 	fd = st_bound(3);
 	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
-	{
-		struct spindle_group_join j = { 0 };
-
-		snprintf(j.name, sizeof(j.name), "%s", g.name);
-		st_contact(&j, st_addr(2));
-		CHECK_ERR(st_join(fd, &j), EINPROGRESS);
-	}
+	CHECK_ERR(st_come(&g, fd, 2, 0), EINPROGRESS);
 	st_say(g.fd[1], "amid");
 	st_pause_us(200000);
 	CHECK_EQ(st_info(g.fd[1]).view, 1);
@@ -483,8 +484,7 @@ TEST(a_view_changes_meanwhile)
 		CHECK_EQ(counter(&g, i, "suspicions"), 0);
 	}
 	st_say(fd, "here");
-	st_expect(g.fd[0], "here");
-	st_expect(g.fd[1], "here");
+	both_expect(&g, "here");
 }
 
 TEST(a_member_leaves_meanwhile)
@@ -571,7 +571,6 @@ TEST(given_up_is_given_up)
 
 TEST(cut_before_there_is_a_link)
 {
-	struct spindle_group_join j = { 0 };
 	struct st_group g = { 0 };
 	struct st_config c = two;
 	int fd;
@@ -583,14 +582,12 @@ TEST(cut_before_there_is_a_link)
 	st_open(&g, &c);
 	fd = st_bound(11);
 	st_cut(11, 10);
-	snprintf(j.name, sizeof(j.name), "%s", g.name);
-	st_contact(&j, st_addr(10));
-	CHECK_ERR(st_join(fd, &j), EHOSTUNREACH);
+	CHECK_ERR(st_come(&g, fd, 10, 0), EHOSTUNREACH);
 	st_mend(11, 10);
 	st_cut(10, 11);
-	CHECK_ERR(st_join(fd, &j), ECONNREFUSED);
+	CHECK_ERR(st_come(&g, fd, 10, 0), ECONNREFUSED);
 	st_mend(10, 11);
-	CHECK_OK(st_join(fd, &j));
+	CHECK_OK(st_come(&g, fd, 10, 0));
 }
 
 TEST(patience_is_bounded)

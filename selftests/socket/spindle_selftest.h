@@ -653,6 +653,17 @@ static ST_UNUSED void st_open(struct st_group *g, const struct st_config *c)
 		st_wait_state(g->fd[i], SPINDLE_STATE_ACTIVE);
 }
 
+/* Join a group that is there, at a node that has a member. */
+static ST_UNUSED int st_come(const struct st_group *g, int fd, unsigned int contact,
+			     unsigned int flags)
+{
+	struct spindle_group_join j = { .flags = flags };
+
+	snprintf(j.name, sizeof(j.name), "%s", g->name);
+	st_contact(&j, st_addr(contact));
+	return st_join(fd, &j);
+}
+
 /* What goes on for a group on one node, of one moment: see debugfs.c. */
 struct st_activity {
 	char what[16];
