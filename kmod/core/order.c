@@ -61,6 +61,23 @@ s64 sp_tx_seq(const struct sp_tx *tx, u64 index)
 }
 
 /**
+ * sp_tx_place() - place of an own message in the order
+ * @tx: the lane's sending side
+ * @count: the last one of so many descriptors, from the lane's first
+ *
+ * Return: its sequence number, as sp_tx_seq() knows it; -1 when it is not kept any
+ * longer, or there is none.
+ */
+s64 sp_tx_place(const struct sp_tx *tx, u64 count)
+{
+	const struct sp_desc *d = &tx->desc[(count - 1) & (tx->depth - 1)];
+
+	if (count <= tx->freed || count > tx->now.count)
+		return -1;
+	return sp_tx_seq(tx, sp_extend32(tx->now.round, d->index));
+}
+
+/**
  * sp_tx_space() - look for room for one message
  * @tx: the lane's sending side
  * @len: length of the message

@@ -211,6 +211,7 @@ void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
 u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
 void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders);
 s64 sp_tx_seq(const struct sp_tx *tx, u64 index);
+s64 sp_tx_place(const struct sp_tx *tx, u64 count);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
 u64 sp_tx_unfreed(const struct sp_tx *tx);
 void sp_tx_cut(const struct sp_tx *tx, const struct sp_point *from,

@@ -52,6 +52,7 @@ void sp_core_init(struct sp_core *c)
 	c->hold = false;
 	c->consumed_due = c->order.start - 1;
 	c->consumed_tight = c->order.start - 1;
+	c->wants = -1;
 	c->rested = false;
 	c->lazy = false;
 	c->faulty = 0;
@@ -102,8 +103,8 @@ static int sp_pass_ack(struct sp_core *c, u64 *messages)
 /* Receive predicate over one peer's lanes, and its acknowledgments. */
 static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 {
-	const struct sp_peer *p = &c->peers[node];
-	u64 received, consumed, word;
+	struct sp_peer *p = &c->peers[node];
+	u64 received, consumed, wanted, word;
 	bool moved = false;
 	int ret;
 	u32 i;
@@ -141,6 +142,8 @@ static int sp_pass_peer(struct sp_core *c, u32 node, u64 *messages)
 			return ret;
 		moved |= ret;
 	}
+	if (sp_cell_get(&p->row[SP_CELL_WANTED], c->order.epoch, &wanted))
+		p->wanted = (s64)(wanted - 1);
 	/* Turns that are empty, behind the last message, are news to nobody. */
 	return moved && !sp_order_quiet(&c->order) ? SP_DID_NEWS : 0;
 }
@@ -172,20 +175,35 @@ static int sp_pass_nulls(struct sp_core *c)
 	return did;
 }
 
+/**
+ * sp_core_consumed() - what the readers of all nodes have consumed
+ * @c: the group
+ *
+ * Who has left in good order reads no more; of others that are gone, see
+ * @sp_core.hold.
+ *
+ * Return: every turn up to it was consumed, or was a null, as far as this node knows.
+ */
+s64 sp_core_consumed(const struct sp_core *c)
+{
+	s64 consumed = c->order.nodes[c->order.self].consumed;
+	u32 n;
+
+	for (n = 0; n < c->order.nnodes; n++)
+		if (!c->peers[n].gone)
+			consumed = min(consumed, c->order.nodes[n].consumed);
+	return consumed;
+}
+
 /* Take back what every node has consumed and no work request reads. */
 static int sp_pass_free(struct sp_core *c)
 {
-	s64 consumed = c->order.nodes[c->order.self].consumed;
+	s64 consumed = sp_core_consumed(c);
 	int did = 0;
 	u32 i, n;
 
 	if (c->hold)
 		return 0;
-	/* Who has left in good order reads no more; of others that are gone, see @hold. */
-	for (n = 0; n < c->order.nnodes; n++)
-		if (!c->peers[n].gone)
-			consumed = min(consumed, c->order.nodes[n].consumed);
-
 	for (i = 0; i < c->nown; i++) {
 		u64 completed = c->own[i].now.count;
 
@@ -244,7 +262,8 @@ static void sp_fill_row(const struct sp_core *c, const struct sp_peer *p,
 	sp_cell_set(&cells[SP_CELL_CONSUMED],
 		    (news ? self->consumed : p->consumed) + 1, epoch);
 	sp_cell_set(&cells[SP_CELL_SLEEP], c->doze.epoch, epoch);
-	for (i = SP_CELL_SLEEP + 1; i < SP_CELL_LANES; i++)
+	sp_cell_set(&cells[SP_CELL_WANTED], (news ? c->wants : p->wants) + 1, epoch);
+	for (i = SP_CELL_WANTED + 1; i < SP_CELL_LANES; i++)
 		sp_cell_set(&cells[i], 0, epoch);
 	/*
 	 * A guard covers only what was posted before it on the same QP. Where
@@ -335,16 +354,41 @@ static int sp_pass_rouse(struct sp_core *c, u32 node, u64 *wakes)
 	return 0;
 }
 
+/* Is a peer to be told that its readers are waited for? */
+static bool sp_pass_asks(const struct sp_core *c, u32 node)
+{
+	return c->wants > c->peers[node].wants &&
+	       c->wants > c->order.nodes[node].consumed;
+}
+
+/*
+ * Do programs wait for the readers here, its own or a peer's? Of what the readers do
+ * a peer is told only when that is all it waits for: sp_pass_tells().
+ */
+static bool sp_pass_awaited(const struct sp_core *c)
+{
+	const struct sp_order *o = &c->order;
+	u32 n;
+
+	for (n = 0; n < o->nnodes; n++)
+		if (!c->peers[n].gone && c->peers[n].wanted > c->peers[n].consumed)
+			return true;
+	return c->wants > o->nodes[o->self].consumed;
+}
+
 /* What a row to a peer would tell now that the last one did not. */
-static u32 sp_pass_why(const struct sp_core *c, const struct sp_peer *p)
+static u32 sp_pass_why(const struct sp_core *c, u32 node)
 {
 	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
+	const struct sp_peer *p = &c->peers[node];
 	u32 why = p->behind;
 
 	if (self->received != p->received)
 		why |= SP_WHY_ACK;
 	if (self->consumed != p->consumed)
 		why |= SP_WHY_CONSUMED;
+	if (sp_pass_asks(c, node))
+		why |= SP_WHY_WAIT;
 	/* Only a raised flag must be told: one too many wake does no harm. */
 	if (c->polled && (c->doze.epoch & 1) && c->doze.epoch != p->sleep)
 		why |= SP_WHY_FLAG;
@@ -361,7 +405,7 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own,
 	const struct sp_node_seen *self = &c->order.nodes[c->order.self];
 	struct sp_cell cells[SP_CELL_LANES + SP_MAX_NODE_LANES];
 	struct sp_peer *p = &c->peers[node];
-	u32 why = sp_pass_why(c, p);
+	u32 why = sp_pass_why(c, node);
 	int ret;
 
 	sp_fill_row(c, p, news, cells);
@@ -377,6 +421,7 @@ static int sp_pass_row(struct sp_core *c, u32 node, u32 own,
 		p->behind = 0;
 		p->received = self->received;
 		p->consumed = self->consumed;
+		p->wants = c->wants;
 	}
 	p->sleep = c->doze.epoch;
 	if (!p->asked) {
@@ -417,14 +462,18 @@ static bool sp_pass_untold(const struct sp_core *c, const struct sp_peer *p)
 
 /*
  * Is a peer to be told what was consumed here, by a row of its own, though no sender
- * is known to want the room soon? When nothing else happens, if one might be waiting
- * for it; and before sleep, or in sleep, if the peer's own senders get room by it.
- * Else the next row will do. This keeps nobody awake.
+ * is known to want the room soon? At once, if the peer has asked to be told; when
+ * nothing else happens, if one might be waiting for it; and before sleep, or in sleep,
+ * if the peer's own senders get room by it. Else the next row will do. This keeps
+ * nobody awake.
  */
 static bool sp_pass_tells(const struct sp_core *c, const struct sp_peer *p)
 {
 	bool dozes = c->doze.state != SP_AWAKE;
 
+	if (p->wanted > p->consumed &&
+	    p->wanted <= c->order.nodes[c->order.self].consumed)
+		return true;
 	if ((dozes || c->idle > 1) && p->consumed < c->consumed_tight)
 		return true;
 	return dozes && !sp_core_rests(c) && sp_pass_untold(c, p);
@@ -473,7 +522,7 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 	if (p->cut)
 		return 0;
 	news = tell || p->behind || p->received < c->order.due ||
-	       p->consumed < c->consumed_due;
+	       p->consumed < c->consumed_due || sp_pass_asks(c, node);
 	for (i = 0; i < nown; i++) {
 		struct sp_own *own = &c->own[i];
 		struct sp_pushed *pushed = &p->pushed[i];
@@ -516,7 +565,7 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 		news = true;
 	}
 	tells = sp_pass_tells(c, p);
-	if (!news && !tells && !(sp_pass_why(c, p) & SP_WHY_FLAG))
+	if (!news && !tells && !(sp_pass_why(c, node) & SP_WHY_FLAG))
 		return did;
 	ret = sp_pass_row(c, node, carries ? carrier : last,
 			  carries ? &carried : NULL, news || tells);
@@ -879,6 +928,7 @@ int sp_pass(struct sp_core *c, u64 released)
 		return ret;
 	ret = sp_pass_doze(c, did | ret, all_landed);
 	c->waits = sp_pass_waits(c);
-	WRITE_ONCE(c->lazy, sp_core_rests(c) && !tight && !sp_pass_wants(c));
+	WRITE_ONCE(c->lazy, sp_core_rests(c) && !tight && !sp_pass_wants(c) &&
+		   !sp_pass_awaited(c));
 	return ret;
 }

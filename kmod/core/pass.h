@@ -65,7 +65,8 @@ enum sp_stage {
 #define SP_WHY_CONSUMED	(1U << 3)	/* readers are done with more */
 #define SP_WHY_FLAG	(1U << 4)	/* this node goes to sleep */
 #define SP_WHY_BEGIN	(1U << 5)	/* the first of a view or of a connection */
-#define SP_WHY_ALL	((1U << 6) - 1)
+#define SP_WHY_WAIT	(1U << 6)	/* this node waits for the peer's readers */
+#define SP_WHY_ALL	((1U << 7) - 1)
 
 /**
  * struct sp_posts - what was posted to the peers, and why
@@ -161,6 +162,9 @@ struct sp_pushed {
  * @open: own lanes, by number, that may be pushed to it
  * @received: received_num in the last row posted
  * @consumed: consumed in the last row posted
+ * @wants: place that this node waits for, in the last row posted: see @sp_core.wants
+ * @wanted: place that the peer waits for this node's readers to reach, as its row
+ *	says; -1: none. Only when something is told depends on it
  * @sleep: sleep epoch in the last row posted
  * @ticket: of the last row posted
  * @mark: ticket whose landing completes @pushed[].mark, 0: none outstanding
@@ -187,6 +191,8 @@ struct sp_peer {
 	u64 open;
 	s64 received;
 	s64 consumed;
+	s64 wants;
+	s64 wanted;
 	u64 sleep;
 	u64 ticket;
 	u64 mark;
@@ -233,6 +239,8 @@ struct sp_peer {
  * @consumed_due: peers must be told of consumption at least up to here
  * @consumed_tight: likewise, when nothing else happens: a message of full length
  *	might want the room
+ * @wants: place in the order that programs here wait for all readers to reach, -1:
+ *	none. The shell sets it before a pass: sp_tx_place()
  * @faulty: node whose writes made sp_pass() return -EPROTO
  * @nulls_sent: turns of own lanes given up
  * @opt: SP_OPT_* that are on, the same on all nodes. It stays in a kernel; the
@@ -262,6 +270,7 @@ struct sp_core {
 	bool lazy;
 	s64 consumed_due;
 	s64 consumed_tight;
+	s64 wants;
 	u32 faulty;
 	u64 nulls_sent;
 	u32 opt;
@@ -281,11 +290,14 @@ struct sp_core {
 void sp_core_init(struct sp_core *c);
 int sp_pass(struct sp_core *c, u64 released);
 int sp_pass_look(struct sp_core *c);
+s64 sp_core_consumed(const struct sp_core *c);
 
 /* Nothing is on its way to a peer, or known of it, but for its lanes. */
 static inline void sp_peer_reset(struct sp_peer *p, s64 start)
 {
 	p->received = start - 1;
+	p->wants = -1;
+	p->wanted = -1;
 	p->sleep = 0;
 	p->ticket = 0;
 	p->mark = 0;

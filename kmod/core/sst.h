@@ -44,6 +44,7 @@ enum sp_cell_index {
 	SP_CELL_RECEIVED,	/* received_num + 1 */
 	SP_CELL_CONSUMED,	/* consumed + 1 */
 	SP_CELL_SLEEP,		/* odd: the engine is about to sleep on the group */
+	SP_CELL_WANTED,		/* place that it waits for others' readers to reach, + 1 */
 	SP_CELL_RESERVED = 7,
 	SP_CELL_LANES,		/* the progress words, one a lane */
 };

@@ -230,7 +230,7 @@ static const struct file_operations sp_batches_fops = {
 static int sp_posts_show(struct seq_file *m, void *data)
 {
 	static const char * const names[] = {
-		"data", "null", "ack", "consumed", "flag", "begin",
+		"data", "null", "ack", "consumed", "flag", "begin", "wait",
 	};
 	const struct sp_group *g = m->private;
 	const struct sp_posts *posts = &g->core.posts;

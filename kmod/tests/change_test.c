@@ -336,6 +336,42 @@ static void change_consumed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sp_order_consumed(o), -1ll);
 }
 
+/* Who waits for readers asks again, in each view and by each connection. */
+static void change_wait(struct kunit *test)
+{
+	struct shell *s = shell_new(test, one_each, 3, 3, 0);
+
+	sp_tx_commit(&s->tx[0], 10, 0);
+	promise(s, 1, 1);
+	promise(s, 2, 1);
+	peer_row(s, 1, 2, -1);
+	peer_row(s, 2, 2, -1);
+	s->core.wants = 5;	/* it will not be in this view */
+	pass(s);
+	KUNIT_EXPECT_EQ(test, s->peers[1].wants, 5ll);
+	all_landed(s);
+	change(test, s, end(test, s));
+	s->core.wants = sp_tx_place(&s->tx[0], 1);
+	KUNIT_EXPECT_EQ(test, s->core.wants, 2ll);
+	pass(s);
+	KUNIT_ASSERT_EQ(test, count(s, ROW, 1), 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 1), SP_CELL_WANTED), 3ull);
+	all_landed(s);
+	peer_cell(s, 1, SP_CELL_WANTED, 100);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, s->peers[1].wanted, 99ll);
+	sp_core_cut(&s->core, 1);
+	peer_cell(s, 1, SP_CELL_WANTED, 0);
+	memset(s->ticket, 0, sizeof(s->ticket));
+	memset(s->landed, 0, sizeof(s->landed));
+	sp_core_mend(&s->core, 1);
+	KUNIT_EXPECT_EQ(test, s->peers[1].wanted, -1ll);
+	s->nposted = 0;
+	pass(s);
+	KUNIT_ASSERT_EQ(test, count(s, ROW, 1), 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 1), SP_CELL_WANTED), 3ull);
+}
+
 /* A peer that comes is sent what lies in the view, once it can be reached. */
 static void change_new_peer(struct kunit *test)
 {
@@ -1129,6 +1165,7 @@ static struct kunit_case sp_change_cases[] = {
 	KUNIT_CASE(change_nulls),
 	KUNIT_CASE(change_free),
 	KUNIT_CASE(change_consumed),
+	KUNIT_CASE(change_wait),
 	KUNIT_CASE(change_new_peer),
 	KUNIT_CASE(change_begin_peers),
 	KUNIT_CASE(change_point),

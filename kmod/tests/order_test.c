@@ -879,6 +879,38 @@ static void order_tx_view(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, w->tx.freed, 3ull);
 }
 
+/* Where an own message is in the order, as long as it is kept. */
+static void order_tx_place(struct kunit *test)
+{
+	struct order_world *w = world(test, 1);
+	u32 i;
+
+	sp_tx_init(&w->tx, w->own, DEPTH, WINDOW, 1, 2);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 0), -1ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 1), -1ll);
+	for (i = 0; i < 3; i++) {
+		sp_tx_nulls(&w->tx, 2 * i + 1);
+		sp_tx_commit(&w->tx, 64, 0);
+	}
+	/* Turns 1, 3 and 5 of rank 1 of 2. */
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 1), 3ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 3), 11ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 4), -1ll);
+	KUNIT_EXPECT_TRUE(test, sp_tx_free(&w->tx, 3, ~0ull));
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 1), -1ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 2), 7ll);
+	/* The view of the second has ended; the third is rank 0 of 1 in the next. */
+	sp_tx_view(&w->tx, 4, 8, 0, 1);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 2), 7ll);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, 3), 9ll);
+
+	w = world(test, 1);
+	world_at(w, LATE, LATE, LATE);
+	sp_tx_commit(&w->tx, 64, 0);
+	sp_tx_nulls(&w->tx, LATE + 20);
+	KUNIT_EXPECT_EQ(test, sp_tx_place(&w->tx, LATE + 1), (s64)LATE);
+}
+
 /* A stretch is cut by messages and by units, never within a message. */
 static void order_tx_cut(struct kunit *test)
 {
@@ -943,6 +975,7 @@ static struct kunit_case sp_order_cases[] = {
 	KUNIT_CASE(order_tx_unfreed),
 	KUNIT_CASE(order_tx_run),
 	KUNIT_CASE(order_tx_view),
+	KUNIT_CASE(order_tx_place),
 	KUNIT_CASE(order_tx_cut),
 	KUNIT_CASE(order_take),
 	KUNIT_CASE(order_take_late),

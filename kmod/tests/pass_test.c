@@ -572,6 +572,144 @@ static void pass_lazy(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sp_core_watches(&s->core));
 }
 
+/* Who waits for readers says so once, and only to who has not said that they are done. */
+static void pass_wait_asks(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 3, true);
+	s64 place;
+
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[1], SP_CELL_WANTED), 0ull);
+	peer_row(s, 1, 0, -1);
+	peer_row(s, 2, 0, 0);
+	settle(s);
+	KUNIT_EXPECT_EQ(test, (int)s->core.doze.state, (int)SP_ASLEEP);
+	place = sp_tx_place(&s->tx[0], 1);
+	KUNIT_EXPECT_EQ(test, place, 0ll);
+	s->core.wants = place;
+	KUNIT_EXPECT_EQ(test, pass(s), (int)SP_DID_NEWS);
+	KUNIT_ASSERT_EQ(test, s->nposted, 1u);
+	KUNIT_EXPECT_EQ(test, s->posted[0].node, 1u);
+	KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_WANTED), 1ull);
+	KUNIT_EXPECT_EQ(test, s->core.posts.rows[SP_WHY_WAIT], 1ull);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, count(s, ROW, 1) + count(s, ROW, 2), 0u);
+	/* It rides along with what is told anyway, and goes as it came. */
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 2), SP_CELL_WANTED), 1ull);
+	s->core.wants = -1;
+	settle(s);
+	KUNIT_EXPECT_EQ(test, s->peers[1].wants, 0ll);
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	KUNIT_EXPECT_EQ(test, cell(test, last_post(s, ROW, 1), SP_CELL_WANTED), 0ull);
+}
+
+/* Nobody is asked by a row that tells of the flag alone: that changes nothing else. */
+static void pass_wait_flag(struct kunit *test)
+{
+	struct shell *s = shell(test, one_own, 1, 2, true);
+	struct posted *row = NULL;
+	int i;
+
+	s->core.order.max_len = WINDOW / 4;
+	sp_tx_commit(&s->tx[0], 10, 0);
+	s->core.wants = 0;
+	pass(s);
+	all_landed(s);
+	peer_row(s, 1, 0, 0);
+	sp_pass(&s->core, 1);
+	s->core.wants = -1;
+	for (i = 0; i < 300 && s->core.doze.state == SP_AWAKE; i++) {
+		pass(s);
+		row = last_post(s, ROW, 1);
+		all_landed(s);
+	}
+	KUNIT_ASSERT_NOT_NULL(test, row);
+	KUNIT_EXPECT_EQ(test, cell(test, row, SP_CELL_SLEEP), 1ull);
+	KUNIT_EXPECT_EQ(test, cell(test, row, SP_CELL_WANTED), 1ull);
+}
+
+/* Who is asked tells as soon as its readers are there, once, whatever it does. */
+static void pass_wait_tells(struct kunit *test)
+{
+	bool polled = true;
+
+	do {
+		struct shell *s = shell(test, one_theirs, 1, 2, polled);
+
+		s->core.order.max_len = WINDOW / 4;
+		receive(test, s, 3);
+		peer_cell(s, 1, SP_CELL_WANTED, 2);
+		s->nposted = 0;
+		KUNIT_EXPECT_EQ(test, sp_pass(&s->core, 1), 0);
+		KUNIT_EXPECT_EQ(test, s->nposted, 0u);
+		KUNIT_EXPECT_EQ(test, s->peers[1].wanted, 1ll);
+		sp_pass(&s->core, 2);
+		KUNIT_ASSERT_EQ(test, s->nposted, 1u);
+		KUNIT_EXPECT_EQ(test, cell(test, &s->posted[0], SP_CELL_CONSUMED),
+				2ull);
+		sp_pass(&s->core, 2);
+		KUNIT_EXPECT_EQ(test, s->nposted, 1u);
+		/* Asked for what was read and not told yet: likewise. */
+		sp_pass(&s->core, 3);
+		KUNIT_EXPECT_EQ(test, s->nposted, 1u);
+		peer_cell(s, 1, SP_CELL_WANTED, 3);
+		sp_pass(&s->core, 3);
+		KUNIT_EXPECT_EQ(test, s->nposted, 2u);
+		/* No room for that row: once there is. */
+		peer_cell(s, 1, SP_CELL_LANES, sp_progress(4, 4));
+		s->ring[0][3] = (struct sp_desc){ 3, 1, 3, 0 };
+		peer_row(s, 1, 3, -1);
+		peer_cell(s, 1, SP_CELL_WANTED, 4);
+		KUNIT_EXPECT_TRUE(test, passed(s, SP_DID_DELIVER));
+		s->fail_row = 1;
+		s->nposted = 0;
+		sp_pass(&s->core, 4);
+		KUNIT_EXPECT_EQ(test, s->nposted, 0u);
+		KUNIT_EXPECT_TRUE(test, s->core.unposted);
+		sp_pass(&s->core, 4);
+		KUNIT_EXPECT_EQ(test, s->nposted, 1u);
+		polled = !polled;
+	} while (!polled);
+}
+
+/* At rest, readers that are waited for are looked at, here and for a peer. */
+static void pass_wait_lazy(struct kunit *test)
+{
+	struct shell *s = shell(test, one_theirs, 1, 2, false);
+
+	s->core.order.max_len = WINDOW / 4;
+	receive(test, s, 2);
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, s->core.lazy);
+	peer_cell(s, 1, SP_CELL_WANTED, 2);
+	pass(s);
+	KUNIT_EXPECT_FALSE(test, s->core.lazy);
+	KUNIT_EXPECT_TRUE(test, sp_core_rests(&s->core));
+	sp_pass(&s->core, 2);
+	all_landed(s);
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, s->core.lazy);
+
+	s = shell(test, one_own, 1, 2, false);
+	s->core.order.max_len = WINDOW / 4;
+	sp_tx_commit(&s->tx[0], 10, 0);
+	pass(s);
+	peer_row(s, 1, 0, 0);
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, s->core.lazy);
+	s->core.wants = 0;
+	pass(s);
+	KUNIT_EXPECT_FALSE(test, s->core.lazy);
+	sp_pass(&s->core, 1);
+	KUNIT_EXPECT_EQ(test, s->tx[0].freed, 1ull);
+	settle(s);
+	KUNIT_EXPECT_TRUE(test, s->core.lazy);
+}
+
 /* Nobody to tell, nothing to wait for: it must not block half way. */
 static void pass_doze_alone(struct kunit *test)
 {
@@ -1236,6 +1374,10 @@ static struct kunit_case sp_pass_cases[] = {
 	KUNIT_CASE(pass_lazy_blocked),
 	KUNIT_CASE(pass_lazy_mixed),
 	KUNIT_CASE(pass_lazy),
+	KUNIT_CASE(pass_wait_asks),
+	KUNIT_CASE(pass_wait_flag),
+	KUNIT_CASE(pass_wait_tells),
+	KUNIT_CASE(pass_wait_lazy),
 	KUNIT_CASE(pass_doze_alone),
 	KUNIT_CASE(pass_flight),
 	KUNIT_CASE(pass_wake),

@@ -140,6 +140,8 @@ static void app_commit(struct sim *s, u32 lane, u32 len, u32 flags)
 	net_overwritten(s, n, (u8 *)&tx->desc[tx->now.count & (tx->depth - 1)],
 			sizeof(*tx->desc));
 	sp_tx_commit(tx, len, flags);
+	if (rng_chance(&s->wait_rng, s->waits))
+		p->awaited = tx->now.count;
 	s->messages += !flags;
 	app_check_unfreed(s, lane);
 	node_local(n);

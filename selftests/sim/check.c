@@ -115,6 +115,33 @@ void check_news(struct sim *s, struct node *n)
 	check_consumed(s, n);
 }
 
+/*
+ * After each pass, likewise: who waits for readers has said so, and who was asked has
+ * said that they are done as soon as they were, unless there was no room to say it.
+ */
+void check_waits(struct sim *s, struct node *n)
+{
+	const struct sp_core *c = &n->core;
+	s64 own = n->seen[n->id].consumed;
+	u32 i;
+
+	for (i = 0; i < s->nnodes && !c->unposted; i++) {
+		const struct sp_peer *p = &n->peers[i];
+
+		if (i == n->id || p->gone)
+			continue;
+		if (c->wants > p->wants && c->wants > n->seen[i].consumed)
+			sim_violation(s, "node %u does not ask node %u for readers at %lld",
+				      n->id, i, (long long)c->wants);
+		if (p->wanted > p->consumed && p->wanted <= own)
+			sim_violation(s, "node %u does not tell node %u that readers are at %lld",
+				      n->id, i, (long long)own);
+		if (p->wanted > p->consumed && c->lazy)
+			sim_violation(s, "node %u rests and does not see what readers do, node %u asks for it",
+				      n->id, i);
+	}
+}
+
 /* When the engine waits for something to come. */
 void check_rest(struct sim *s, struct node *n)
 {

@@ -188,7 +188,7 @@ static const struct live_case cases[] = {
 	  .nodes = 4, .survive = 3, .views = 2, .by = 4500,
 	  .faults = { F(FALSE, 700, 3, 1) } },
 	{ "node-ranks", "a node keeps its rank when the first of its members leaves",
-	  .nodes = 4, .survive = 3, .seeds = 400, .each = 4,
+	  .nodes = 4, .survive = 3, .seeds = 2000, .each = 4,
 	  .faults = { F(JOIN, 100, 0, 0), F(LEAVE, 2000, 0),
 		      F(FALSE, 2000, 0, 1), F(FALSE, 2000, 1, 0) } },
 	{ "blip", "a partition that is over before anybody is suspected",

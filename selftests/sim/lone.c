@@ -54,7 +54,7 @@ static const struct lone_group {
 };
 
 static const char * const why_names[] = {
-	"data", "null", "ack", "consumed", "flag", "begin",
+	"data", "null", "ack", "consumed", "flag", "begin", "wait",
 };
 
 /* What all nodes have posted so far. */

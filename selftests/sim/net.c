@@ -255,7 +255,7 @@ static void net_tear(struct sim *s, struct conn *c, const struct net_write *w)
 	}
 	if (w->kind == WR_ROW) {
 		at = rng_range(&s->rng, SP_CELL_RECEIVED, w->len / cell - 1);
-		if (at > SP_CELL_SLEEP && at < SP_CELL_LANES)
+		if (at > SP_CELL_WANTED && at < SP_CELL_LANES)
 			at = SP_CELL_RECEIVED;
 		at *= cell;
 		net_cut(c, 0, at, at);

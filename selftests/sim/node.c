@@ -439,6 +439,18 @@ static bool node_moved(const struct node *n, u64 released)
 	return false;
 }
 
+/* What its programs wait for all readers to have read. */
+static s64 node_wants(const struct node *n)
+{
+	s64 wants = -1;
+	u32 i;
+
+	for (i = 0; i < n->core.nown; i++)
+		wants = max(wants, sp_tx_place(&n->tx[i],
+					       n->sim->plans[n->own[i].rank].awaited));
+	return wants;
+}
+
 static void node_did(struct sim *s, struct node *n, int did)
 {
 	if (did < 0) {
@@ -487,6 +499,7 @@ void node_pass(struct sim *s, struct node *n)
 		released = node_released(n);
 		published = n->core.order.published;
 		n->noticed = false;
+		n->core.wants = node_wants(n);
 		n->passes++;
 		node_did(s, n, sp_pass(&n->core, released));
 		if (!(n->core.on & SP_OPT_DELIVER) &&
@@ -495,6 +508,8 @@ void node_pass(struct sim *s, struct node *n)
 				      n->id);
 		if (!n->failed)
 			check_news(s, n);
+		if (!n->failed)
+			check_waits(s, n);
 		if (s->violated || n->failed)
 			break;
 		/* The programs' half: they saw an engine awake and did not kick. */

@@ -233,6 +233,17 @@ static void sim_optimise(struct sim *s)
 	}
 }
 
+/* Programs that wait for all readers, in a third of the runs. */
+static void sim_wait(struct sim *s)
+{
+	struct rng *r = &s->wait_rng;
+
+	/* Likewise. */
+	r->state = s->rng.state ^ 0x77616974ull << 32;
+	if (!s->opts.calm && rng_chance(r, 350))
+		s->waits = rng_range(r, 20, 500);
+}
+
 /*
  * Every message may wake everybody, and whoever naps tells everybody: with
  * little patience and a slow network that is a write for each pair of nodes.
@@ -264,6 +275,7 @@ struct sim *sim_new(const struct sim_opts *opts)
 	sim_sizes(s);
 	sp_layout_init(&s->lay, s->depth, s->window, SIM_CHUNK);
 	sim_optimise(s);
+	sim_wait(s);
 	if (s->nnodes < 2)
 		s->hostile = false;
 	for (i = 0; i < s->nnodes; i++)

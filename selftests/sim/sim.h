@@ -217,6 +217,7 @@ struct plan {
 	u32 own;
 	struct sent *sent;
 	u32 nsent;
+	u64 awaited;	/* descriptors: what of it all readers are to have read */
 };
 
 /* What the rows posted to a peer have told, failed ones included. */
@@ -323,6 +324,8 @@ struct sim {
 
 	struct rng opt_rng;
 	bool flips;			/* optimisations come and go */
+	struct rng wait_rng;
+	u32 waits;			/* of 1000 messages, of which readers are awaited */
 	bool alike;			/* all lanes send as many messages */
 	u32 each;
 	u64 messages;
@@ -434,6 +437,7 @@ void hostile_packet(struct sim *s, struct net_write *w);
 /* check.c */
 void check_init(struct sim *s, struct node *n);
 void check_news(struct sim *s, struct node *n);
+void check_waits(struct sim *s, struct node *n);
 void check_rest(struct sim *s, struct node *n);
 
 /* doze.c */
