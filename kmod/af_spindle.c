@@ -369,40 +369,30 @@ static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
 }
 
+/* Is there an event that stands nowhere in the stream? SPINDLE_SYNC_*, or 0. */
+static u32 sp_rx_stable(const struct sp_sock *ss)
+{
+	if ((READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN) ||
+	    sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
+		return 0;
+	return sp_stable_due(&ss->local);
+}
+
+/* As sp_rx_poll(), and of that, too. */
+static int sp_rx_poll_any(struct sp_sock *ss, struct sp_group *g)
+{
+	int ret = sp_rx_poll(ss, g);
+
+	return sp_rx_stable(ss) ? 1 : ret;
+}
+
 /* The same for who wants to copy it: -EBUSY when deliveries are mapped. */
 static int sp_rx_ready(struct sp_sock *ss, struct sp_group *g)
 {
 	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
 		return -EBUSY;
-	return sp_rx_poll(ss, g);
+	return sp_rx_poll_any(ss, g);
 }
-
-/*
- * Wait until a condition gives something else than -EAGAIN. Without locks:
- * whoever waits here must not keep another thread from a call that does not.
- */
-#define sp_wait(sk, timeo, ready)					\
-({									\
-	DEFINE_WAIT_FUNC(__wait, woken_wake_function);			\
-	int __ret;							\
-									\
-	add_wait_queue(sk_sleep(sk), &__wait);				\
-	/* Pairs with skwq_has_sleeper() of who changes what we test. */ \
-	smp_mb();							\
-	for (;;) {							\
-		__ret = (ready);					\
-		if (__ret != -EAGAIN || !(timeo))			\
-			break;						\
-		if (signal_pending(current)) {				\
-			__ret = sock_intr_errno(timeo);			\
-			break;						\
-		}							\
-		(timeo) = wait_woken(&__wait, TASK_INTERRUPTIBLE,	\
-				     timeo);				\
-	}								\
-	remove_wait_queue(sk_sleep(sk), &__wait);			\
-	__ret;								\
-})
 
 /*
  * Nothing but bytes reaches the others: no descriptors, no credentials. What
@@ -539,8 +529,9 @@ const u8 *sp_rx_bytes(const struct sp_held *held)
 	return held->slab->ring + ((u64)held->log.pos << SP_UNIT_SHIFT);
 }
 
-/* What a reader has before it: an entry of the log or of its queue. */
+/* What a reader has before it: an entry of the log or of its queue, or an event. */
 struct sp_rx {
+	u32 stable;		/* SPINDLE_SYNC_* to tell of; 0: it is not that */
 	struct sp_held held;
 	const u8 *bytes;
 	struct sp_event *event;	/* in place of @bytes; held */
@@ -555,7 +546,13 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	struct sp_detached *m;
 	int ret;
 
-	ret = sp_rx_ready(ss, g);
+	if (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX))
+		return -EBUSY;
+	/* Once: without a lock another thread may ask for more, and it is not so any more. */
+	rx->stable = sp_rx_stable(ss);
+	if (rx->stable)
+		return 1;
+	ret = sp_rx_poll(ss, g);
 	if (ret <= 0)
 		return ret;
 	rx->queued = ss->local.queue.on;
@@ -592,9 +589,15 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	return rx->event ? 1 : 0;
 }
 
-static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
+/* What was before a reader is not needed any more, or it has not taken it. */
+static void sp_rx_put(struct sp_sock *ss, struct sp_group *g,
 		      const struct sp_rx *rx, bool taken)
 {
+	if (rx->stable) {
+		if (taken)
+			sp_stable_told(&ss->local, rx->stable);
+		return;
+	}
 	if (taken && !rx->event)
 		WRITE_ONCE(ss->received, ss->received + 1);
 	sp_event_put(rx->event);
@@ -607,6 +610,12 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		smp_store_release(&ss->local.cursor, rx->at.cursor + 1);
 		sp_group_consumed(g);
 	}
+}
+
+static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
+		      const struct sp_rx *rx, bool taken)
+{
+	sp_rx_put(ss, g, rx, taken);
 	if (!taken)
 		return;
 	/* Pairs with sp_state_change(): one of the two sees that nothing is left. */
@@ -616,12 +625,20 @@ static void sp_rx_end(struct sp_sock *ss, struct sp_group *g,
 		ss->sk.sk_state_change(&ss->sk);
 }
 
+/* Bytes of what a reader has before it. */
+static size_t sp_rx_len(const struct sp_rx *rx)
+{
+	if (rx->stable)
+		return sizeof(struct spindle_event) + sizeof(struct spindle_stable);
+	return rx->event ? sp_event_size(rx->event) : rx->held.log.len;
+}
+
 /* An event in place of a message. */
 static int sp_rx_copy_event(struct sp_sock *ss, struct sp_group *g,
-			    const struct sp_event *ev, struct msghdr *msg,
+			    const struct sp_rx *rx, struct msghdr *msg,
 			    size_t size, int flags)
 {
-	size_t len = sp_event_size(ev);
+	size_t len = sp_rx_len(rx);
 	size_t n = min(len, size);
 	struct spindle_event *e;
 	int ret = 0;
@@ -629,7 +646,10 @@ static int sp_rx_copy_event(struct sp_sock *ss, struct sp_group *g,
 	e = kvmalloc(len, GFP_KERNEL_ACCOUNT);
 	if (!e)
 		return -ENOMEM;
-	sp_event_give(ev, g, &ss->local, e);
+	if (rx->stable)
+		sp_stable_event(ss, rx->stable, e);
+	else
+		sp_event_give(rx->event, g, &ss->local, e);
 	if (copy_to_iter(e, n, &msg->msg_iter) != n)
 		ret = -EFAULT;
 	kvfree(e);
@@ -649,8 +669,6 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 	u32 rank = log->lane >> SP_LOG_RANK_SHIFT;
 	size_t n = min_t(size_t, log->len, size);
 
-	if (rx->event)
-		return sp_rx_copy_event(ss, g, rx->event, msg, size, flags);
 	if (copy_to_iter((void *)rx->bytes, n, &msg->msg_iter) != n)
 		return -EFAULT;
 	/* The copy before the look: who gives room back says so before. */
@@ -710,7 +728,10 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 			return ret;
 	}
 
-	ret = sp_rx_copy(ss, g, &rx, msg, size, flags);
+	if (rx.stable || rx.event)
+		ret = sp_rx_copy_event(ss, g, &rx, msg, size, flags);
+	else
+		ret = sp_rx_copy(ss, g, &rx, msg, size, flags);
 	sp_rx_end(ss, g, &rx, ret >= 0 && !(flags & MSG_PEEK));
 	mutex_unlock(&ss->rx_lock);
 	return ret;
@@ -736,7 +757,7 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 		goto out;
 	}
 
-	rx = sp_rx_poll(ss, g);
+	rx = sp_rx_poll_any(ss, g);
 	tx = sp_tx_poll(ss, g);
 	if (tx == -EAGAIN &&
 	    poll_requested_events(wait) & (EPOLLOUT | EPOLLWRNORM)) {
@@ -824,8 +845,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 			return -EBUSY;
 		mutex_lock(&ss->rx_lock);
 		if (sp_rx_begin(ss, g, &rx) > 0) {
-			bytes = rx.event ? sp_event_size(rx.event) :
-				rx.held.log.len;
+			bytes = sp_rx_len(&rx);
 			sp_rx_end(ss, g, &rx, false);
 		}
 		mutex_unlock(&ss->rx_lock);
@@ -933,7 +953,7 @@ static void sp_state_change(struct sock *sk)
 	/* Pairs with sp_rx_end(): one of the two sees that nothing is left. */
 	smp_mb();
 	if (g)
-		rx = sp_rx_poll(ss, g);
+		rx = sp_rx_poll_any(ss, g);
 	if (rx == 1)
 		band = POLL_IN;
 	else if (!rx)

@@ -94,6 +94,33 @@ struct sp_held {
 	struct sp_slab *slab;
 };
 
+/*
+ * Wait until a condition gives something else than -EAGAIN. Without locks:
+ * whoever waits here must not keep another thread from a call that does not.
+ */
+#define sp_wait(sk, timeo, ready)					\
+({									\
+	DEFINE_WAIT_FUNC(__wait, woken_wake_function);			\
+	int __ret;							\
+									\
+	add_wait_queue(sk_sleep(sk), &__wait);				\
+	/* Pairs with skwq_has_sleeper() of who changes what we test. */ \
+	smp_mb();							\
+	for (;;) {							\
+		__ret = (ready);					\
+		if (__ret != -EAGAIN || !(timeo))			\
+			break;						\
+		if (signal_pending(current)) {				\
+			__ret = sock_intr_errno(timeo);			\
+			break;						\
+		}							\
+		(timeo) = wait_woken(&__wait, TASK_INTERRUPTIBLE,	\
+				     timeo);				\
+	}								\
+	remove_wait_queue(sk_sleep(sk), &__wait);			\
+	__ret;								\
+})
+
 u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local);
 int sp_rings_map(struct sp_sock *ss, int flags);
 int sp_rings_info(const struct sp_sock *ss, struct spindle_rings *info);
@@ -106,6 +133,12 @@ bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log);
 bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
 		const struct sp_log *log, struct sp_held *held);
 const u8 *sp_rx_bytes(const struct sp_held *held);
+
+/* stable.c */
+void sp_stable_get(const struct sp_sock *ss, struct spindle_stable *to);
+int sp_stable_sync(struct sp_sock *ss, int what, bool block);
+void sp_stable_told(struct sp_local *local, u32 what);
+void sp_stable_event(const struct sp_sock *ss, u32 what, struct spindle_event *to);
 
 int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		  unsigned int optlen);

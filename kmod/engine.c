@@ -103,9 +103,10 @@ static void sp_engine_asked(struct sp_group *g)
 	}
 }
 
-/* Take what programs have submitted by mapped rings. */
+/* Take what programs have submitted by mapped rings, and note what they wait for. */
 static void sp_engine_collect(struct sp_group *g)
 {
+	s64 wants = -1;
 	u32 i;
 
 	for (i = 0; i < g->core.nown; i++) {
@@ -115,8 +116,10 @@ static void sp_engine_collect(struct sp_group *g)
 			continue;
 		spin_lock(&lane->lock);
 		sp_rings_collect(g, lane);
+		wants = max(wants, sp_tx_place(&lane->tx, lane->awaited));
 		spin_unlock(&lane->lock);
 	}
+	g->core.wants = wants;
 }
 
 /* Has all that a member which is to leave has sent come everywhere? */
@@ -211,6 +214,7 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 	}
 	sp_engine_events(g);
 	if (did & SP_DID_DELIVER) {
+		sp_stable_note(g);
 		/* E in group.h. */
 		smp_store_release(&g->published, g->core.order.published);
 		WRITE_ONCE(g->counters.delivered, g->core.order.messages);

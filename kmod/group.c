@@ -232,14 +232,14 @@ void sp_group_sent(struct sp_group *g, struct sp_local *local)
  * @readers: there is something to read
  * @writers: there is room to write
  *
- * Context: the engine's lock is held, often in softirq.
+ * Context: the engine's lock is held, often in softirq; or sp_ctl.
  */
 void sp_group_wake_members(struct sp_group *g, bool readers, bool writers)
 {
 	struct sp_local *local;
 
 	list_for_each_entry(local, &g->locals, on_group) {
-		if (readers)
+		if (readers || (writers && sp_stable_due(local)))
 			local->sk->sk_data_ready(local->sk);
 		if (writers)
 			local->sk->sk_write_space(local->sk);
@@ -326,8 +326,10 @@ void sp_group_end(struct sp_group *g, int error)
 	lockdep_assert_held(&sp_ctl);
 	if (g->ending)
 		return;
-	g->ending = true;
+	WRITE_ONCE(g->ending, true);
 	sp_engine_del(g->node->sdev->engine, g);
+	/* Who waits for others' readers waits in vain. */
+	sp_group_wake_members(g, false, true);
 	sp_slow_stop(g);
 	sp_member_release(g, error);
 	sp_asks_end(g, 0);

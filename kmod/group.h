@@ -33,11 +33,18 @@
  *                           sp_tx_space() gave it                   lock
  *   events                  sp_ctl with the        programs         events_lock
  *                           engine's lock
+ *   lane received           engine; sp_ctl with    programs         the wakeup that
+ *                           the engine's lock                       follows
+ *   lane awaited            programs               engine           the lane's lock
+ *   member syncs            program; its reader    engine           the lane's lock
+ *                           clears
  *
  * What breaks without them: C/D: a program sees the state and a rank, lane or
  * error of before. E/F: a reader copies an entry of the log that is not written
  * yet. G/H: the engine gives room away that a reader still copies from. I/J: a
- * member that has left takes the last messages of its view for the end.
+ * member that has left takes the last messages of its view for the end. Without a
+ * lane's lock a program waits for what the engine has just seen, and the engine does
+ * not know that it does.
  */
 #ifndef SPINDLE_GROUP_H
 #define SPINDLE_GROUP_H
@@ -125,6 +132,8 @@ struct sp_lane_slot {
  * @member: whose it is; NULL once it has left. Written by the control plane
  *	under @lock
  * @starved: @tx.freed + 1 when its writer last found no room; 0 once it did
+ * @received: so many of its descriptors every node has received
+ * @awaited: so many of them a program waits for all readers to be done with; only grows
  * @slot: its slot; does not change
  * @cookie: what this node calls the member; likewise
  * @leaving: its member is to leave once all it has sent was received everywhere:
@@ -145,6 +154,8 @@ struct sp_lane_tx {
 	struct sp_slab *slab;
 	struct sp_local *member;
 	u64 starved;
+	u64 received;
+	u64 awaited;
 	u32 slot;
 	u64 cookie;
 	int leaving;
@@ -256,6 +267,8 @@ struct sp_queue {
  *	mapped it stays what it was when that began
  * @end: entries of the log that are for it; ~0 as long as it is a member
  * @events: SPINDLE_WANT_* of its program; changed under the socket's rx_lock
+ * @syncs: messages of which its program wants to be told by an event, once every node
+ *	has received them, and once every reader is done with them; 0: it does not
  * @leaving: its program has said that it leaves; under sp_ctl and, when it has a
  *	lane, that lane's lock
  * @fin: it has shut down sending; under sp_ctl until the group is active
@@ -279,6 +292,7 @@ struct sp_local {
 	u64 view;
 	u64 end;
 	u32 events;
+	u64 syncs[2];
 	bool leaving;
 	bool fin;
 	bool deaf;
@@ -766,6 +780,10 @@ bool sp_events_many(const struct sp_group *g);
 size_t sp_event_size(const struct sp_event *ev);
 void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 		   const struct sp_local *local, struct spindle_event *to);
+
+/* stable.c: what has come everywhere, and what was read everywhere */
+void sp_stable_note(struct sp_group *g);
+u32 sp_stable_due(const struct sp_local *local);
 
 /* memory.c */
 u64 sp_memory_lane_bytes(const struct sp_config *cfg, bool own, u32 max_pages);

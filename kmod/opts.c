@@ -216,10 +216,16 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	return ret;
 }
 
+/* May an option have its caller wait? */
+static bool sp_opt_blocks(const struct socket *sock)
+{
+	return !sock->file || !(sock->file->f_flags & O_NONBLOCK);
+}
+
 static int sp_opt_join(struct socket *sock, sockptr_t optval,
 		       unsigned int optlen)
 {
-	bool wait = !sock->file || !(sock->file->f_flags & O_NONBLOCK);
+	bool wait = sp_opt_blocks(sock);
 	struct spindle_group_join opt;
 	struct sock *sk = sock->sk;
 	struct sp_sock *ss = sp_sk(sk);
@@ -355,6 +361,7 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 	case SPINDLE_MAP:
 	case SPINDLE_GROUP_LEAVE:
 	case SPINDLE_EVENTS:
+	case SPINDLE_SYNC:
 		if (optlen < sizeof(value))
 			return -EINVAL;
 		if (copy_from_sockptr(&value, optval, sizeof(value)))
@@ -368,6 +375,8 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
 		return sp_opt_leave(sk, value);
 	case SPINDLE_EVENTS:
 		return sp_opt_events(sk, value);
+	case SPINDLE_SYNC:
+		return sp_stable_sync(sp_sk(sk), value, sp_opt_blocks(sock));
 	case SPINDLE_MAP:
 		return sp_rings_map(sp_sk(sk), value);
 	case SPINDLE_DETACHED:
@@ -526,6 +535,7 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 {
 	const struct sp_sock *ss = sp_sk(sock->sk);
 	struct spindle_group_info info;
+	struct spindle_stable stable;
 	struct spindle_rings rings;
 	int value, len, ret;
 
@@ -543,6 +553,11 @@ int sp_getsockopt(struct socket *sock, int level, int optname,
 		return sp_opt_view(ss, optval, optlen, len);
 	case SPINDLE_EVENT:
 		return sp_opt_event(ss, optval, optlen, len);
+	case SPINDLE_STABLE:
+		if (!sp_sock_group(ss))
+			return -ENOTCONN;
+		sp_stable_get(ss, &stable);
+		return sp_opt_give(&stable, sizeof(stable), optval, optlen, len);
 	case SPINDLE_EVENTS:
 		value = READ_ONCE(ss->local.events);
 		return sp_opt_give(&value, sizeof(value), optval, optlen, len);

@@ -777,6 +777,7 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 	sp_events_drop(g, false);
 	ret = sp_order_trim(o, p->trim);
 	if (!ret) {
+		sp_stable_note(g);
 		/* Of all senders of the view, also if none stays. */
 		if (o->nlanes && o->fins == o->nlanes)
 			WRITE_ONCE(g->closing, true);
@@ -917,6 +918,7 @@ static void sp_views_out(struct sp_group *g, const struct sp_proposal *p)
 		ret = sp_order_trim(&g->core.order, p->trim);
 	}
 	if (!ret) {
+		sp_stable_note(g);
 		sp_views_publish(g);
 		list_for_each_entry(local, &g->locals, on_group)
 			sp_views_end_local(g, local);

@@ -383,6 +383,44 @@ TEST(device_removed_while_quiet)
 	talk(3);
 }
 
+static void remove_device(pid_t sleeper, void *arg)
+{
+	(void)sleeper;
+	(void)arg;
+	device_del();
+}
+
+/* Who waits for readers is not left waiting, and what was true stays so. */
+TEST(device_removed_while_a_program_waits)
+{
+	struct st_config c = { .members = 2, .nodes = 2 };
+	unsigned int closed;
+
+	for (closed = 0; closed < 2; closed++) {
+		struct st_group g = { 0 };
+		pthread_t thread;
+		int i;
+
+		st_open(&g, &c);
+		st_say(g.fd[0], "unread");
+		for (i = 0; closed && i < 2; i++)
+			CHECK_OK(shutdown(g.fd[i], SHUT_WR));
+		for (i = 0; closed && i < 2; i++)
+			st_wait_state(g.fd[i], SPINDLE_STATE_CLOSED);
+		CHECK_OK(st_option(g.fd[0], SPINDLE_SYNC, SPINDLE_SYNC_RECEIVED));
+		thread = st_in_call(remove_device, NULL);
+		CHECK_ERR(st_option(g.fd[0], SPINDLE_SYNC, SPINDLE_SYNC_CONSUMED), ENODEV);
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+		CHECK_OK(st_option(g.fd[0], SPINDLE_SYNC, SPINDLE_SYNC_RECEIVED));
+		st_expect(g.fd[0], "unread");
+		close(g.fd[0]);
+		close(g.fd[1]);
+		device_add();
+		wait_for_device(2);
+	}
+	talk(2);
+}
+
 TEST(device_removed_while_forming)
 {
 	struct st_config c = { .members = 3, .nodes = 3 };

@@ -34,6 +34,8 @@
 #define SPINDLE_GROUP_LEAVE	9	/* set int, 0: leave, and read what is left */
 #define SPINDLE_EVENTS		10	/* set/get int: SPINDLE_WANT_* in the stream */
 #define SPINDLE_EVENT		11	/* get: struct spindle_event, by its number */
+#define SPINDLE_STABLE		12	/* get: struct spindle_stable */
+#define SPINDLE_SYNC		13	/* set int, SPINDLE_SYNC_*: wait, as fsync(2) does */
 
 /* ioctl(): the engine is to look at the mapped rings; no argument. */
 #define SIOCSPINDLEKICK		0x89E0	/* SIOCPROTOPRIVATE */
@@ -222,6 +224,37 @@ struct spindle_group_info {
 	__u32	__resv[4];
 };
 
+/*
+ * SPINDLE_SYNC: wait until this is true of all that the member has sent. One of them
+ * at a time.
+ */
+#define SPINDLE_SYNC_RECEIVED	(1 << 0)	/* every node has received it */
+#define SPINDLE_SYNC_CONSUMED	(1 << 1)	/* every member's program is done with it */
+#define SPINDLE_SYNC_DONTWAIT	(1 << 8)	/* and with it: as if the socket did not block */
+
+/**
+ * struct spindle_stable - how far messages have come
+ * @sent: messages this member has sent
+ * @received: so many of them, from its first, every node of the view has received:
+ *	every member that stays delivers them
+ * @consumed: so many of them every member's program is done with, this one's, too: it
+ *	has taken them from its socket, or released their deliveries, or they were
+ *	copied for it because it is detached
+ * @order_received: as @received, of all messages of the group: of those whose places
+ *	in the order (spindle_msg_info.seq) are below this
+ * @order_consumed: as @consumed, likewise. What other members have sent may be
+ *	consumed long before it is known here: nobody tells of that by itself
+ * @__resv: reads as zero
+ */
+struct spindle_stable {
+	__aligned_u64 sent;
+	__aligned_u64 received;
+	__aligned_u64 consumed;
+	__aligned_u64 order_received;
+	__aligned_u64 order_consumed;
+	__aligned_u64 __resv[3];
+};
+
 /**
  * struct spindle_msg_info - what SPINDLE_CMSG_INFO says of a message
  * @view: view it was delivered in
@@ -243,16 +276,20 @@ struct spindle_msg_info {
  * With setsockopt(SPINDLE_EVENTS) a program says which it wants in its stream.
  * recvmsg() then gives a struct spindle_event in place of a message, with
  * MSG_SPINDLE_EVENT in msg_flags, in its place among the messages. Events of
- * type VIEW come at the same place of the stream at every member.
+ * type VIEW come at the same place of the stream at every member. Those of type
+ * STABLE come to one socket alone, before whatever it would read next, and never
+ * where deliveries are mapped.
  */
 #define MSG_SPINDLE_EVENT	0x8000
 
 enum spindle_event_type {
 	SPINDLE_EVENT_VIEW = 1,		/* a view begins */
+	SPINDLE_EVENT_STABLE = 2,	/* what SPINDLE_SYNC did not wait for is true */
 };
 
 #define SPINDLE_WANT_VIEW	(1 << SPINDLE_EVENT_VIEW)
-#define SPINDLE_WANT_ALL	SPINDLE_WANT_VIEW
+#define SPINDLE_WANT_STABLE	(1 << SPINDLE_EVENT_STABLE)
+#define SPINDLE_WANT_ALL	(SPINDLE_WANT_VIEW | SPINDLE_WANT_STABLE)
 
 /* Why a member is in the view no more. */
 enum spindle_reason {
@@ -288,15 +325,17 @@ struct spindle_event_member {
  * @type: enum spindle_event_type
  * @number: of type VIEW: number of the view, low half. In the first bytes given
  *	to getsockopt(SPINDLE_EVENT), by programs that map their deliveries: which
- *	event of that type they want
+ *	event of that type they want. Of type STABLE: SPINDLE_SYNC_*, of what was
+ *	asked for that which is true now
  * @view: the view: of type VIEW, the one that begins
  * @seq: it comes after this turn of the order; ~0 at the group's beginning
- * @members: members of the view: that many entries come first
- * @left: members that are gone: that many entries follow
+ * @members: of type VIEW: members of the view: that many entries come first
+ * @left: of type VIEW: members that are gone: that many entries follow
  * @member_size: bytes from one entry to the next; more than those of struct
  *	spindle_event_member on modules that say more
  * @__resv: reads as zero
- * @member: of type VIEW: the members
+ * @member: of type VIEW: the members. Of type STABLE: in their place, a struct
+ *	spindle_stable
  */
 struct spindle_event {
 	__u32	type;
