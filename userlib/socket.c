@@ -251,6 +251,49 @@ int spindle_leave(struct spindle *sp)
 }
 
 /**
+ * spindle_sync() - wait until something is true of all that was sent
+ * @sp: handle in a group
+ * @what: SPINDLE_SYNC_RECEIVED: every node has received it; SPINDLE_SYNC_CONSUMED:
+ *	every member has released it, this one, too. With SPINDLE_SYNC_DONTWAIT: say
+ *	whether it is so
+ *
+ * Covers what was committed before the call. For any thread; waits for as long as
+ * SO_SNDTIMEO of the handle's socket says.
+ *
+ * Return: 0;
+ * -EAGAIN: it is not true yet, and that time is over;
+ * -EPIPE: this member has left, and it is not known;
+ * -EINTR: a signal came;
+ * -EINVAL, -ENOTCONN, and the error of a group that has failed.
+ */
+int spindle_sync(struct spindle *sp, unsigned int what)
+{
+	int value = what;
+
+	/* the kernel collects in this call what it has not yet */
+	full_barrier();
+	return setsockopt(sp->fd, SOL_SPINDLE, SPINDLE_SYNC, &value, sizeof(value)) ?
+		-errno : 0;
+}
+
+/**
+ * spindle_stable() - how far messages have come
+ * @sp: handle in a group
+ * @stable: where it goes; all zero on failure
+ *
+ * A system call, for any thread.
+ *
+ * Return: 0; -ENOTCONN: in no group.
+ */
+int spindle_stable(struct spindle *sp, struct spindle_stable *stable)
+{
+	socklen_t len = sizeof(*stable);
+
+	memset(stable, 0, sizeof(*stable));
+	return getsockopt(sp->fd, SOL_SPINDLE, SPINDLE_STABLE, stable, &len) ? -errno : 0;
+}
+
+/**
  * spindle_close() - end a handle
  * @sp: handle that no thread uses any more; NULL is none
  *

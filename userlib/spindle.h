@@ -92,6 +92,7 @@ int spindle_claim(struct spindle *sp, struct iovec *iov, unsigned int n);
 int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens);
 int spindle_abort(struct spindle *sp);
 int spindle_send(struct spindle *sp, const void *data, size_t len);
+int spindle_sync(struct spindle *sp, unsigned int what);
 
 /* Receiving in place: peek, read, release. */
 int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
@@ -122,6 +123,7 @@ int spindle_wait(struct spindle *sp, unsigned int events,
 int spindle_info(struct spindle *sp, struct spindle_group_info *info);
 int spindle_view(struct spindle *sp, struct sockaddr_spindle *members,
 		 unsigned int *n);
+int spindle_stable(struct spindle *sp, struct spindle_stable *stable);
 int spindle_stats(struct spindle *sp, struct spindle_stats *stats);
 
 #ifdef __cplusplus

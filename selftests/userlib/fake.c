@@ -98,6 +98,10 @@ int __wrap_setsockopt(int fd, int level, int name, const void *val, socklen_t le
 			return fail(fake.events_errno);
 		fake.wanted = *(const int *)val;
 		return 0;
+	case SPINDLE_SYNC:
+		CHECK_EQ(len, sizeof(int));
+		fake.synced = *(const int *)val;
+		return fake.sync_errno ? fail(fake.sync_errno) : 0;
 	case SPINDLE_GROUP_LEAVE:
 		CHECK_EQ(len, sizeof(int));
 		CHECK_EQ(*(const int *)val, 0);
@@ -190,6 +194,7 @@ static int get_event(void *val, socklen_t *len)
 int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
 	struct spindle_group_info info = { .state = fake.state, .error = fake.error };
+	struct spindle_stable stable = { 0 };
 
 	if (fd != fake.fd)
 		return __real_getsockopt(fd, level, name, val, len);
@@ -205,6 +210,14 @@ int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 		return get_view(val, len);
 	case SPINDLE_EVENT:
 		return get_event(val, len);
+	case SPINDLE_STABLE:
+		CHECK_EQ(*len, sizeof(stable));
+		if (fake.sync_errno)
+			return fail(fake.sync_errno);
+		stable.sent = fake.ntaken;
+		stable.received = fake.ndelivered;
+		memcpy(val, &stable, *len);
+		return 0;
 	case SPINDLE_RINGS:
 		CHECK_EQ(*len, sizeof(fake.rings));
 		CHECK(fake.map_flags);

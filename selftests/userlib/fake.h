@@ -68,6 +68,7 @@ struct fake {
 	int bind_errno;
 	int events_errno;
 	int leave_errno;
+	int sync_errno;
 
 	/* what was asked for */
 	struct sockaddr_in6 bound;
@@ -76,6 +77,7 @@ struct fake {
 	struct spindle_group_join join;
 	int map_flags;
 	int wanted;
+	int synced;
 	unsigned int leaves;
 	unsigned int sockets, looks, maps, map_calls, unmaps, closes, polls, shutdowns, kicks;
 	sem_t kick;

@@ -140,6 +140,30 @@ TEST(events_can_be_wanted_before_there_is_a_group)
 	CHECK_EQ(spindle_close(sp), 0);
 }
 
+TEST(stability_is_the_sockets)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_stable stable;
+
+	CHECK_EQ(spindle_send(sp, "x", 1), 0);
+	CHECK_EQ(spindle_send(sp, "y", 1), 0);
+	CHECK_EQ(fake_take(), 2);
+	CHECK(fake_deliver_own());
+	CHECK_EQ(spindle_sync(sp, SPINDLE_SYNC_RECEIVED), 0);
+	CHECK_EQ(fake.synced, SPINDLE_SYNC_RECEIVED);
+	CHECK_EQ(spindle_stable(sp, &stable), 0);
+	CHECK_EQ(stable.sent, 2);
+	CHECK_EQ(stable.received, 1);
+	fake.sync_errno = EAGAIN;
+	CHECK_EQ(spindle_sync(sp, SPINDLE_SYNC_CONSUMED), -EAGAIN);
+	CHECK_EQ(fake.synced, SPINDLE_SYNC_CONSUMED);
+	fake.sync_errno = ENOTCONN;
+	memset(&stable, 0xaa, sizeof(stable));
+	CHECK_EQ(spindle_stable(sp, &stable), -ENOTCONN);
+	CHECK_EQ(stable.sent, 0);
+	CHECK_EQ(spindle_close(sp), 0);
+}
+
 TEST(leaving_is_said_once)
 {
 	struct spindle *sp = opened(&small);

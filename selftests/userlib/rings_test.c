@@ -779,7 +779,7 @@ TEST(events_of_a_kind_that_is_not_known)
 
 	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), 0);
 	fake_deliver_flags(0, SPINDLE_DELIVERY_EVENT);
-	fake_deliver_flags(SPINDLE_EVENT_VIEW + 1, SPINDLE_DELIVERY_EVENT);
+	fake_deliver_flags(SPINDLE_EVENT_STABLE + 1, SPINDLE_DELIVERY_EVENT);
 	fake_deliver_flags(32 + SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT);
 	fake_deliver_flags(SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT | 1U << 9);
 	CHECK_EQ(peek(sp), -EAGAIN);
