@@ -17,6 +17,7 @@
 #include "engine.h"
 #include "group.h"
 #include "observe/observe.h"
+#include "observe/trace.h"
 
 #define SP_PASSES_INSTEAD	4	/* over a group, that others make instead of the thread */
 #define SP_SOFT_PASSES	16	/* groups that are passed over in one softirq */
@@ -208,6 +209,8 @@ static void sp_engine_pass(struct sp_engine *engine, struct sp_group *g)
 	released = sp_engine_released(g);
 	did = sp_pass(&g->core, released);
 	WRITE_ONCE(g->counters.passes, g->counters.passes + 1);
+	trace_spindle_pass(g->node->name, g->name, did, g->core.order.published,
+			   g->core.order.released, g->core.doze.state);
 	if (did < 0) {
 		sp_engine_fault(g);
 		return;

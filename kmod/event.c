@@ -57,6 +57,7 @@ struct sp_event *sp_event_make(const struct sp_view *view,
 	kref_init(&ev->ref);
 	INIT_LIST_HEAD(&ev->on_group);
 	ev->type = SPINDLE_EVENT_VIEW;
+	ev->began = ktime_get_real();
 	ev->view = *view;
 	if (old) {
 		ev->nleft = sp_event_left(old, p, ev->left);

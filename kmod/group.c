@@ -13,6 +13,7 @@
 #include "group.h"
 #include "limits.h"
 #include "observe/observe.h"
+#include "observe/trace.h"
 
 #define SP_REAP_MS	5	/* between looks at a group that ends */
 #define SP_BYE_MS	5000	/* for a peer to say bye, or suspect_ms: its processors say it */
@@ -385,6 +386,18 @@ static void sp_group_linger(struct work_struct *work)
 	sp_group_put(g);	/* of the node's list */
 }
 
+/* The one place where a group changes its state. False when that step does not exist. */
+static bool sp_group_set_state(struct sp_group *g, enum sp_view_state state)
+{
+	/* C in group.h: who sees the state sees all that was written before. */
+	smp_wmb();
+	if (sp_view_set_state(&g->view, state))
+		return false;
+	trace_spindle_group_state(g->node->name, g->name, g->view.id, state,
+				  state == SP_VIEW_FAILED ? g->error : 0);
+	return true;
+}
+
 /**
  * sp_group_fail() - a group cannot go on: tell everybody, at once
  * @g: the group
@@ -400,9 +413,7 @@ void sp_group_fail(struct sp_group *g, int error)
 	/* What is published from here on would come after the error. */
 	sp_engine_del(g->node->sdev->engine, g);
 	g->error = error;
-	/* C in group.h: who sees the state sees the error. */
-	smp_wmb();
-	if (sp_view_set_state(&g->view, SP_VIEW_FAILED))
+	if (!sp_group_set_state(g, SP_VIEW_FAILED))
 		return;
 	pr_info_ratelimited("spindle: %s: group %s failed: error %d\n",
 			    g->node->name, g->name, error);
@@ -421,9 +432,7 @@ void sp_group_close(struct sp_group *g)
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state != SP_VIEW_ACTIVE)
 		return;
-	/* C in group.h: who sees the state sees all that was published. */
-	smp_wmb();
-	if (sp_view_set_state(&g->view, SP_VIEW_CLOSED))
+	if (!sp_group_set_state(g, SP_VIEW_CLOSED))
 		return;
 	sp_group_state_changed(g);
 	sp_asks_end(g, -ESHUTDOWN);
@@ -610,9 +619,7 @@ void sp_group_activate(struct sp_group *g)
 		if (local->lane && local->fin)
 			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
 	}
-	/* C in group.h: who sees the state sees all of the above. */
-	smp_wmb();
-	if (sp_view_set_state(&g->view, SP_VIEW_ACTIVE))
+	if (!sp_group_set_state(g, SP_VIEW_ACTIVE))
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
 	/* Whom it did not need to hear while it formed it may need now. */

@@ -75,6 +75,7 @@ struct sp_slow;
  * @type: enum spindle_event_type
  * @at: its entry in the log, counted from the first
  * @seq: the turn it comes after
+ * @began: when it was made
  * @view: the view
  * @stayed: rank in it from which on members come with it
  * @nleft: members of the view before that are not in it
@@ -88,6 +89,7 @@ struct sp_event {
 	u32 type;
 	u64 at;
 	s64 seq;
+	ktime_t began;
 	struct sp_view view;
 	u32 stayed;
 	u32 nleft;

@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "group.h"
 #include "observe/observe.h"
+#include "observe/trace.h"
 
 #define SP_JOIN_HOPS	8	/* contacts that a join may ask one after the other */
 #define SP_EARLY_MAX	4096	/* messages kept for views that are not known yet */
@@ -373,6 +374,7 @@ static void sp_join_done(struct sp_join *j, int result)
 	list_for_each_entry_safe(parts, next, &j->parts, list)
 		kvfree(parts);
 	INIT_LIST_HEAD(&j->parts);
+	trace_spindle_join(node->name, j->name, result);
 	j->result = result;
 	complete(&j->done);
 	if (j->ended) {

@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "group.h"
 #include "limits.h"
+#include "observe/trace.h"
 
 #define SP_GRANT_MS	5	/* before a grant that found no room is tried again */
 
@@ -29,6 +30,11 @@ static void sp_peer_lost(struct sp_link_user *user, const char *why);
 static void sp_peer_connected(struct sp_link_user *user);
 
 static void sp_peer_free(struct work_struct *work);
+
+static void sp_peer_traced(const struct sp_group_peer *gp, const char *step)
+{
+	trace_spindle_peer(gp->g->node->name, gp->g->name, gp->name, step);
+}
 
 /**
  * sp_peer_alloc() - make another node of a group
@@ -292,9 +298,11 @@ static int sp_peer_say_key(struct sp_group_peer *gp)
 	}
 	ret = sp_link_say(gp->user.link, &key->hdr, SP_MSG_KEY,
 			  struct_size(key, lane, key->nlanes));
-	if (!ret)
-		gp->key_said = true;
-	return ret;
+	if (ret)
+		return ret;
+	gp->key_said = true;
+	sp_peer_traced(gp, "key said");
+	return 0;
 }
 
 static int sp_grant(struct sp_link *link, struct sp_slab *slab,
@@ -576,6 +584,7 @@ static void sp_peer_key_live(struct sp_group_peer *gp,
 		return;
 	}
 	gp->key_heard = true;
+	sp_peer_traced(gp, "key heard");
 	gp->comes = false;
 	sp_group_kick(g);
 	if (first)
@@ -637,6 +646,7 @@ void sp_peer_key(struct sp_group *g, const struct sp_addr *from,
 		return;
 	}
 	gp->key_heard = true;
+	sp_peer_traced(gp, "key heard");
 	sp_group_activate(g);
 }
 
@@ -679,6 +689,7 @@ void sp_peer_say_bye(struct sp_group_peer *gp, int error)
 	if (gp->bye_said || !link || link->state != SP_LINK_UP)
 		return;
 	gp->bye_said = true;
+	sp_peer_traced(gp, "bye said");
 	sp_peer_done(gp);
 	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
 		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
@@ -769,8 +780,10 @@ void sp_peer_bye(struct sp_group *g, struct sp_link *link,
 		    (g->view.id ? sp_view_find_node(&g->view, from) < 0 :
 		     sp_addr_cmp(from, &g->coordinator))))
 		return;
-	if (gp)
+	if (gp) {
 		gp->bye_heard = true;
+		sp_peer_traced(gp, "bye heard");
+	}
 	/* The others go on: what it means is seen when this node is ready. */
 	if (g->view.state == SP_VIEW_FORMING && g->welcome) {
 		if (gp)

@@ -6,6 +6,7 @@
  */
 #include "af_spindle.h"
 #include "engine.h"
+#include "observe/trace.h"
 
 /* Numbers of these in struct sp_local.syncs. */
 enum { SP_SYNC_RECEIVED, SP_SYNC_CONSUMED };
@@ -236,5 +237,6 @@ int sp_stable_sync(struct sp_sock *ss, int what, bool block)
 	else if (told)
 		/* It need not be told of what it knows. */
 		sp_stable_told(&ss->local, what);
+	trace_spindle_sync(g->node->name, g->name, what, messages, ret);
 	return ret;
 }

@@ -16,6 +16,7 @@
 #include "engine.h"
 #include "group.h"
 #include "observe/observe.h"
+#include "observe/trace.h"
 
 #define SP_TEND_MS	5	/* between looks at keys and requests that go back */
 #define SP_LINGER_MS	100	/* between looks at members that are to leave */
@@ -186,8 +187,11 @@ static u32 sp_views_encode(const struct sp_group *g)
 /* Send the own report to all that are not suspected. */
 static void sp_views_send(struct sp_group *g)
 {
+	const struct sp_report *own = sp_ballot_own(&g->ballot);
 	u32 len, i;
 
+	trace_spindle_report(g->node->name, g->name, own->view, own->wedged,
+			     own->accepted.ballot, own->suspected);
 	g->dirty = false;
 	len = sp_views_encode(g);
 	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
@@ -223,6 +227,8 @@ static void sp_views_blame(struct sp_group *g, u32 node, const char *why)
 	pr_info_ratelimited("spindle: %s: group %s: node %u (%s) %s\n",
 			    g->node->name, g->name, node, g->peer[node]->name,
 			    why);
+	trace_spindle_suspect(g->node->name, g->name, g->view.id, node,
+			      g->peer[node]->name, why);
 	WRITE_ONCE(g->counters.suspicions, g->counters.suspicions + 1);
 }
 
@@ -471,6 +477,8 @@ static void sp_views_wedge(struct sp_group *g)
 	faulty = g->faulty;
 	g->faulty = 0;
 	spin_unlock_bh(&engine->lock);
+	trace_spindle_wedge(g->node->name, g->name, g->view.id,
+			    g->core.order.delivered);
 	sp_ballot_wedged(&g->ballot, counts);
 	g->dirty = true;
 	sp_views_faulty(g, faulty);
@@ -874,6 +882,9 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 			    g->node->name, g->name, g->view.id,
 			    g->view.nmembers, g->view.nnodes, ev->nleft,
 			    g->view.nmembers - ev->stayed);
+	trace_spindle_view(g->node->name, g->name, g->view.id, g->view.nmembers,
+			   g->view.nnodes, ev->nleft, g->view.nmembers - ev->stayed,
+			   ktime_us_delta(ktime_get(), g->began));
 	sp_member_come(g);
 	sp_grow_drop(g);
 	sp_ballot_init(&g->ballot, &ev->view, g->self,
@@ -978,6 +989,7 @@ static void sp_views_decided(struct sp_group *g)
 	u32 i;
 	int ret;
 
+	trace_spindle_decided(g->node->name, g->name, g->view.id, p->njoins);
 	for (i = 0; i < g->view.nmembers; i++)
 		lost |= g->view.members[i].node == g->self &&
 			p->reason[i] == SP_LOST;

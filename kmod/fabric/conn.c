@@ -22,6 +22,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "fabric.h"
 
 #define SP_AGAIN_MS	4	/* before the first attempt to connect again */
@@ -377,6 +378,7 @@ bool sp_conn_lose(struct sp_link *link, const char *what)
 	if (what)
 		pr_info_ratelimited("spindle: %s: connection to %s lost: %s\n",
 				    link->node->name, link->name, what);
+	trace_spindle_connection(link->node->name, link->name, false, link->nr);
 	link->old = link->id;
 	link->id = NULL;
 	/* It waits for what is in the other queue. */

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "../observe/trace.h"
 #include "fabric.h"
 
 #define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight, at most */
@@ -160,6 +161,8 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state, int error)
 	if (state <= link->state)
 		return -EINVAL;
 	link->state = state;
+	trace_spindle_link(link->node->name, link->name, state,
+			   state == SP_LINK_DOWN ? error : 0);
 	if (state == SP_LINK_UP) {
 		sp_link_beat_soon(link);
 		/* A user that is told may take itself and others off the list. */
@@ -478,6 +481,7 @@ static void sp_link_again(struct sp_link *link)
 
 	pr_info_ratelimited("spindle: %s: connected to %s again\n",
 			    link->node->name, link->name);
+	trace_spindle_connection(link->node->name, link->name, true, link->nr);
 	link->lost_ms = 0;
 	list_for_each_entry(user, &link->users, on_link)
 		if (user->again)

@@ -6,6 +6,7 @@
 #include <linux/kobject.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
+#include <linux/timekeeping.h>
 
 #include "../engine.h"
 #include "../group.h"
@@ -121,6 +122,48 @@ static ssize_t sp_show_addresses(struct sp_group *g,
 	return at;
 }
 
+/* When the view began, by the clock on the wall. */
+static ssize_t sp_show_view_time(struct sp_group *g,
+				 const struct sp_attribute *attr, char *buf)
+{
+	struct sp_event *ev = sp_observe_view(g);
+	struct timespec64 ts = ktime_to_timespec64(ev ? ev->began : 0);
+
+	sp_event_put(ev);
+	return sysfs_emit(buf, "%lld.%06ld\n", (s64)ts.tv_sec,
+			  ts.tv_nsec / NSEC_PER_USEC);
+}
+
+/* Why it began: what became of members, each word once. */
+static ssize_t sp_show_view_cause(struct sp_group *g,
+				  const struct sp_attribute *attr, char *buf)
+{
+	static const char * const words[SP_REASONS] = {
+		[SP_STAYS] = "joined",
+		[SP_LEFT] = "left",
+		[SP_EXITED] = "exited",
+		[SP_LOST] = "lost",
+		[SP_SLOW] = "slow",
+	};
+	struct sp_event *ev = sp_observe_view(g);
+	u32 seen = 0;
+	int at = 0;
+	u32 i;
+
+	if (!ev)
+		return sysfs_emit(buf, "none\n");
+	if (ev->stayed < ev->view.nmembers)
+		seen = 1U << SP_STAYS;
+	for (i = 0; i < ev->nleft; i++)
+		seen |= 1U << ev->left[i].reason;
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (seen >> i & 1)
+			at += sysfs_emit_at(buf, at, "%s%s", at ? " " : "",
+					    words[i]);
+	sp_event_put(ev);
+	return at + sysfs_emit_at(buf, at, "\n");
+}
+
 static ssize_t sp_show_config(struct sp_group *g,
 			      const struct sp_attribute *attr, char *buf)
 {
@@ -183,6 +226,8 @@ static ssize_t sp_show_memory(struct sp_group *g,
 SP_ATTR(state, sp_show_state);
 SP_ATTR(error, sp_show_error);
 SP_ATTR(view, sp_show_view);
+SP_ATTR(view_time, sp_show_view_time);
+SP_ATTR(view_cause, sp_show_view_cause);
 SP_ATTR(senders, sp_show_senders);
 SP_ATTR(addresses, sp_show_addresses);
 SP_ATTR(slow, sp_show_slow);
@@ -218,6 +263,8 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_state.attr,
 	&sp_attr_error.attr,
 	&sp_attr_view.attr,
+	&sp_attr_view_time.attr,
+	&sp_attr_view_cause.attr,
 	&sp_attr_senders.attr,
 	&sp_attr_addresses.attr,
 	&sp_attr_slow.attr,

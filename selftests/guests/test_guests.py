@@ -46,19 +46,19 @@ PROGRAMS = {
     'slow_test': 'completion', 'sysfs_test': 'completion', 'group_test': 'completion',
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'completion',
     'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
-    'links_test': 'completion',
+    'links_test': 'completion', 'stable_test': 'completion', 'trace_test': 'polled',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
 # What runs under the other doorbell, too: where the doorbell matters most.
 FEW = {
-    'group_test', 'links_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
+    'group_test', 'links_test', 'stable_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
     'test_lossy_wire', 'test_killed_guest',
 }
 # What runs on the host's clock, too; Debian's kernels have two processors.
 FEW_ON_HOST = {'uml': ['group_test', 'test_three_guests_in_any_order_of_start', 'test_killed_guest'],
                'debian-6.1': ['group_test', 'joins_test', 'links_test'],
-               'debian-6.12': ['hostile_test', 'edges_test', 'memory_test']}
+               'debian-6.12': ['hostile_test', 'edges_test', 'memory_test', 'trace_test']}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
 FOREVER = str(2 ** 64 - 1)

@@ -35,6 +35,10 @@ IGNORED = {
         'UNCOMMENTED_DEFINITION': 'the kernel-doc above a struct says what its locks guard',
         'VOLATILE': SHARED + ', where env.h makes READ_ONCE()',
     },
+    'tracepoints': {
+        'OPEN_ENDED_LINE': 'TRACE_EVENT() is written so everywhere, a line for each field',
+        'PARENTHESIS_ALIGNMENT': 'likewise',
+    },
     'user space': {
         'BIT_MACRO': 'the kernel has it',
         'CAMELCASE': '_Static_assert',
@@ -112,9 +116,10 @@ def source_script(name):
 # C
 
 @pytest.mark.parametrize('group,pattern', [
-    ('kmod', r'(kmod|uapi)/.*\.[ch]|Kbuild|Makefile'),
+    ('kmod', r'(kmod|uapi)/(?!observe/trace\.h).*\.[ch]|Kbuild|Makefile'),
+    ('tracepoints', r'kmod/observe/trace\.h'),
     ('user space', r'(selftests|scripts|userlib)/.*\.[ch]'),
-], ids=['kmod', 'userspace'])
+], ids=['kmod', 'tracepoints', 'userspace'])
 def test_checkpatch(group, pattern):
     names = [os.path.join(PROJECT, name) for name in files(pattern)]
     assert names

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 
 static struct st_msg m;
 
@@ -85,6 +86,65 @@ TEST(state_active)
 		expect(node, &g, "max_msg", "1000");
 		expect(node, &g, "depth", "64");
 	}
+}
+
+static double view_time(unsigned int node, const struct st_group *g)
+{
+	char got[64], *end;
+	double t;
+
+	CHECK(st_read_file(path_of(node, g, "view_time"), got, sizeof(got)));
+	t = strtod(got, &end);
+	if (*end || end == got || !strchr(got, '.'))
+		FAIL("view_time is \"%s\"", got);
+	return t;
+}
+
+TEST(time_and_cause_of_the_view)
+{
+	struct st_config c = { .members = 4, .nodes = 2, .max_members = 8 };
+	struct st_group g = { 0 };
+	double first, second;
+	struct timeval now;
+	unsigned int i;
+	int fd;
+
+	st_open_but(&g, &c, 1);
+	expect(0, &g, "view_cause", "none");
+	expect(0, &g, "view_time", "0.000000");
+	CHECK_OK(gettimeofday(&now, NULL));
+	g.fd[3] = st_fresh(&c, 3);
+	CHECK_OK(st_come(&g, g.fd[3], 1, 0));
+	g.n = 4;
+	for (i = 0; i < 4; i++)
+		st_wait_state(g.fd[i], SPINDLE_STATE_ACTIVE);
+	expect(0, &g, "view_cause", "joined");
+	first = view_time(0, &g);
+	CHECK(first >= now.tv_sec);
+	CHECK(first <= now.tv_sec + 2 * st_bound_s(ST_SOON));
+	CHECK_OK(st_leave(g.fd[3]));
+	st_wait_members(g.fd[0], 3);
+	st_wait_members(g.fd[1], 3);
+	expect(0, &g, "view_cause", "left");
+	expect(1, &g, "view_cause", "left");
+	second = view_time(0, &g);
+	CHECK(second >= first);
+	CHECK(view_time(0, &g) == second);
+	close(g.fd[2]);
+	st_wait_members(g.fd[0], 2);
+	expect(0, &g, "view_cause", "exited");
+	fd = st_fresh(&c, 2);
+	CHECK_OK(st_come(&g, fd, 0, 0));
+	st_wait_members(g.fd[0], 3);
+	expect(0, &g, "view_cause", "joined");
+	st_wait_members(g.fd[1], 3);
+	/* a failed group shows the last one */
+	second = view_time(1, &g);
+	st_fail_second(&g, g.fd[1]);
+	expect(1, &g, "view_cause", "joined");
+	CHECK(view_time(1, &g) == second);
+	st_wait_members(g.fd[0], 2);
+	expect(0, &g, "view_cause", "lost");
 }
 
 TEST(state_closed)
