@@ -58,7 +58,10 @@ FEW = {
 # What runs on the host's clock, too; Debian's kernels have two processors.
 FEW_ON_HOST = {'uml': ['group_test', 'test_three_guests_in_any_order_of_start', 'test_killed_guest'],
                'debian-6.1': ['group_test', 'joins_test', 'links_test'],
-               'debian-6.12': ['hostile_test', 'edges_test', 'memory_test', 'trace_test']}
+               'debian-6.12': ['hostile_test', 'edges_test', 'memory_test']}
+# What QEMU's emulator has no part in: events that are switched on patch code that runs, and 7.2
+# takes that for a breakpoint that nobody has set.
+NOT_EMULATED = {'trace_test'}
 ADDRS = 16
 MAX_BOOTS = 8                           # of new guests, for tests that end theirs
 FOREVER = str(2 ** 64 - 1)
@@ -116,6 +119,8 @@ def variants(name, own):
     else:
         found = [('virtual-debug', d) for d in DOORBELLS if d == own or name in FEW]
         found += [(k, own) for k, names in FEW_ON_HOST.items() if name in names]
+    if name in NOT_EMULATED:
+        found = [(k, d) for k, d in found if k.startswith(('uml', 'virtual'))]
     return [VARIANTS.setdefault(v, v) for v in found]
 
 
