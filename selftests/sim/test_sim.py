@@ -13,7 +13,7 @@ import subprocess
 import pytest
 from script import PROJECT, script
 
-SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '5000'))
+SEEDS = int(os.environ.get('SPINDLE_TEST_SEEDS', '3000'))
 JOBS = str(len(os.sched_getaffinity(0)))
 
 
