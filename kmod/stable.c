@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Stability: what every node has received, and what every reader is done with
- * (Derecho paper, section 2.3: stability and its frontier). The rows of the peers say
+ * Stability: what every node has received, which is what delivery waits for (Spindle
+ * paper, section 2.4), and what every reader is done with. The rows of the peers say
  * it; programs ask for it, wait for it, or have an event come when it is true.
  */
 #include "af_spindle.h"
@@ -226,8 +226,11 @@ int sp_stable_sync(struct sp_sock *ss, int what, bool block)
 	spin_unlock_bh(&lane->lock);
 	ret = sp_stable_wait(ss, g, lane, which, messages);
 	if (ret == -EAGAIN) {
-		/* It asks the other nodes. */
-		sp_group_sent(g, &ss->local);
+		/*
+		 * It asks the other nodes. A pass that goes on just now may not have
+		 * seen that, and does not look for it again before it dozes.
+		 */
+		sp_engine_run(g, NULL);
 		timeo = sock_sndtimeo(&ss->sk, !block);
 		ret = sp_wait(&ss->sk, timeo,
 			      sp_stable_wait(ss, g, lane, which, messages));

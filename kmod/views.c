@@ -882,9 +882,6 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 			    g->node->name, g->name, g->view.id,
 			    g->view.nmembers, g->view.nnodes, ev->nleft,
 			    g->view.nmembers - ev->stayed);
-	trace_spindle_view(g->node->name, g->name, g->view.id, g->view.nmembers,
-			   g->view.nnodes, ev->nleft, g->view.nmembers - ev->stayed,
-			   ktime_us_delta(ktime_get(), g->began));
 	sp_member_come(g);
 	sp_grow_drop(g);
 	sp_ballot_init(&g->ballot, &ev->view, g->self,
@@ -897,6 +894,9 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 	WRITE_ONCE(g->counters.view_changes, g->counters.view_changes + 1);
 	WRITE_ONCE(g->counters.view_change_us,
 		   ktime_us_delta(ktime_get(), g->began));
+	trace_spindle_view(g->node->name, g->name, g->view.id, g->view.nmembers,
+			   g->view.nnodes, ev->nleft, g->view.nmembers - ev->stayed,
+			   g->counters.view_change_us);
 	sp_views_drop(g);
 	sp_views_ended(g);
 	sp_views_part(g, ev);
@@ -989,7 +989,6 @@ static void sp_views_decided(struct sp_group *g)
 	u32 i;
 	int ret;
 
-	trace_spindle_decided(g->node->name, g->name, g->view.id, p->njoins);
 	for (i = 0; i < g->view.nmembers; i++)
 		lost |= g->view.members[i].node == g->self &&
 			p->reason[i] == SP_LOST;
@@ -1150,6 +1149,8 @@ static bool sp_views_one(struct sp_group *g)
 		return true;
 	}
 	if (did & SP_STEP_DECIDED) {
+		trace_spindle_decided(g->node->name, g->name, g->view.id,
+				      sp_ballot_decision(&g->ballot)->njoins);
 		sp_views_decided(g);
 		return true;
 	}

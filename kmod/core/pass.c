@@ -362,8 +362,8 @@ static bool sp_pass_asks(const struct sp_core *c, u32 node)
 }
 
 /*
- * Do programs wait for the readers here, its own or a peer's? Of what the readers do
- * a peer is told only when that is all it waits for: sp_pass_tells().
+ * Do programs wait for the readers of this node, its own programs or a peer's? Then
+ * what these readers do is looked at as they do it.
  */
 static bool sp_pass_awaited(const struct sp_core *c)
 {

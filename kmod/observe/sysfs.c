@@ -139,7 +139,7 @@ static ssize_t sp_show_view_cause(struct sp_group *g,
 				  const struct sp_attribute *attr, char *buf)
 {
 	static const char * const words[SP_REASONS] = {
-		[SP_STAYS] = "joined",
+		[SP_STAYS] = "joined",	/* nobody goes with that one */
 		[SP_LEFT] = "left",
 		[SP_EXITED] = "exited",
 		[SP_LOST] = "lost",

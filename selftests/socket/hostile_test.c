@@ -111,7 +111,7 @@ static void option(int fd)
 		setsockopt(fd, level, any(13), pointer(), len);
 		break;
 	default:
-		getsockopt(fd, level, any(13), any(8) ? junk : NULL, any(8) ? &len : pointer());
+		getsockopt(fd, level, any(14), any(8) ? junk : NULL, any(8) ? &len : pointer());
 		break;
 	}
 }
@@ -321,7 +321,9 @@ static void *crowd_ask(void *arg)
 	struct crowd *crowd = arg;
 	struct spindle_group_info info;
 	struct sockaddr_spindle view[64];
+	struct spindle_stable stable;
 	socklen_t len;
+	unsigned int n = 0;
 	int val;
 
 	while (!__atomic_load_n(&crowd->stop, __ATOMIC_RELAXED)) {
@@ -334,6 +336,13 @@ static void *crowd_ask(void *arg)
 		len = sizeof(view);
 		getsockname(crowd->fd, (struct sockaddr *)view, &len);
 		ioctl(crowd->fd, FIONREAD, &val);
+		len = sizeof(stable);
+		getsockopt(crowd->fd, SOL_SPINDLE, SPINDLE_STABLE, &stable, &len);
+		st_option(crowd->fd, SPINDLE_EVENTS, SPINDLE_WANT_STABLE);
+		/* each has others asked, which is the dearest of all these */
+		if (!(n++ % 16))
+			st_option(crowd->fd, SPINDLE_SYNC, SPINDLE_SYNC_DONTWAIT |
+				  (n & 16 ? SPINDLE_SYNC_RECEIVED : SPINDLE_SYNC_CONSUMED));
 		poll(&pfd, 1, 0);
 		sched_yield();
 	}
