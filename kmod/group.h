@@ -340,7 +340,8 @@ struct sp_target {
  * @bye_heard: it has told us
  * @bye: its bye, until the view that is about to begin has begun; @bye.gid is 0
  *	without one
- * @again: a link that was left over has failed us once
+ * @again: the link has failed us once, before the peer had said its key
+ * @hopes: jiffies until which it is tried with other links then
  * @came: number of the view with which it has come, 0 when it was there before this
  *	node
  * @until: number of the last view it was in, once it is in it no more
@@ -382,6 +383,7 @@ struct sp_group_peer {
 	bool bye_heard;
 	struct sp_msg_bye bye;
 	bool again;
+	unsigned long hopes;
 	u64 came;
 	u64 until;
 	bool comes;

@@ -437,6 +437,9 @@ static void sp_join_down(struct sp_link_user *user, int error)
 	case -ENOMEM:
 	case -ENODEV:
 		break;
+	case -EBUSY:
+		error = -ECONNREFUSED;
+		break;
 	default:
 		error = -EHOSTUNREACH;
 	}

@@ -17,6 +17,7 @@
 #include "observe/trace.h"
 
 #define SP_GRANT_MS	5	/* before a grant that found no room is tried again */
+#define SP_HOPE_MS	50	/* before a peer is asked for a first connection again */
 
 /* What peers call (group, themselves): see struct sp_msg_row. */
 DEFINE_XARRAY_ALLOC1(sp_handles);
@@ -440,9 +441,39 @@ void sp_peers_grant(struct work_struct *work)
 	sp_group_put(g);
 }
 
-/* A link that was left over from when the peer's node was another: a new one. */
+/*
+ * Can another link come to more? The first to fail may have been left over from when
+ * the peer's node was another one. From then on a group whose messages flow has the
+ * patience that it has with a link that was up, unless nobody listens there.
+ */
+static bool sp_peer_hopes(const struct sp_group_peer *gp, int error)
+{
+	const struct sp_group *g = gp->g;
+
+	if (gp->key_heard || error == -ENODEV)
+		return false;
+	if (!gp->again)
+		return true;
+	switch (error) {
+	case -EBUSY:
+	case -EHOSTDOWN:
+	case -EHOSTUNREACH:
+	case -ENOMEM:
+		return g->view.state == SP_VIEW_ACTIVE &&
+		       !sp_suspects(&g->ballot, gp->rank) &&
+		       time_before(jiffies, gp->hopes);
+	default:
+		return false;
+	}
+}
+
+/* Another link: at once, and later when that has come to nothing, too. */
 static int sp_peer_again(struct sp_group_peer *gp)
 {
+	if (gp->again)
+		gp->user.pause_ms = SP_HOPE_MS;
+	else
+		gp->hopes = jiffies + msecs_to_jiffies(sp_user_link_ms(&gp->user));
 	gp->again = true;
 	gp->key_said = false;
 	gp->greeted = false;
@@ -463,8 +494,7 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 	/* The link is unused when its requests are flushed: sp_peer_reap(). */
 	if (gp->bye_heard || g->ending || gp->rank < 0)
 		return;
-	if (!gp->key_heard && !gp->again && error != -ENODEV &&
-	    !sp_peer_again(gp))
+	if (sp_peer_hopes(gp, error) && !sp_peer_again(gp))
 		return;
 	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
 			    g->node->name, g->name, gp->name, error);

@@ -435,9 +435,12 @@ err:
  */
 static int sp_cm_mute(const struct sp_link *link, int reason)
 {
+	/* Who has asked has given it up. */
+	if (link->passive)
+		return -EBUSY;
 	if (link->state != SP_LINK_UP || reason == IB_CM_REJ_INVALID_SERVICE_ID)
 		return -ECONNREFUSED;
-	return link->passive || link->lost_ms < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
+	return link->lost_ms < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
 }
 
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
@@ -458,8 +461,7 @@ static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)
 		/* Its own request is on the way, and takes over our users. */
 		return link->state == SP_LINK_UP ? -EBUSY : 0;
 	case SP_REFUSE_BUSY:
-		/* Who has had a connection asks for another one until it is there. */
-		return link->state == SP_LINK_UP ? -EBUSY : -ECONNREFUSED;
+		return -EBUSY;
 	default:
 		return -ECONNREFUSED;
 	}

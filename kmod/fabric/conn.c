@@ -410,7 +410,10 @@ void sp_conn_failed(struct sp_link *link, struct rdma_cm_id *id, int error)
 	default:
 		break;
 	}
-	sp_link_set_state(link, SP_LINK_DOWN, error == -EBUSY ? -EHOSTDOWN : error);
+	/* Who has no connection yet may ask later: its users know. */
+	if (error == -EBUSY && link->state == SP_LINK_UP)
+		error = -EHOSTDOWN;
+	sp_link_set_state(link, SP_LINK_DOWN, error);
 }
 
 /**

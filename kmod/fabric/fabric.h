@@ -347,6 +347,7 @@ struct sp_link {
  * @told: @up was called
  * @silent_ms: @lost is called when the other side has given no sign for so long
  * @link_ms: or when there was no connection for so long
+ * @pause_ms: before a link that is made for it asks for its first connection
  * @gave_up: @lost was called, and the other side has given no sign since
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
@@ -363,6 +364,7 @@ struct sp_link_user {
 	bool told;
 	u32 silent_ms;
 	u32 link_ms;
+	u32 pause_ms;
 	bool gave_up;
 	void (*up)(struct sp_link_user *user);
 	void (*down)(struct sp_link_user *user, int error);
@@ -431,6 +433,7 @@ int sp_link_set_state(struct sp_link *link, enum sp_link_state state,
 struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer);
 int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 		struct sp_link_user *user);
+u32 sp_user_link_ms(const struct sp_link_user *user);
 void sp_link_unuse(struct sp_link_user *user);
 void sp_link_move_users(struct sp_link *from, struct sp_link *to);
 void sp_link_break(struct sp_link *link, int error, const char *what);

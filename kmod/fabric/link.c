@@ -33,7 +33,13 @@ static u32 sp_user_silent_ms(const struct sp_link_user *user)
 	return sp_user_ms(user, user->silent_ms);
 }
 
-static u32 sp_user_link_ms(const struct sp_link_user *user)
+/**
+ * sp_user_link_ms() - how long a user waits for a connection
+ * @user: the user
+ *
+ * Return: milliseconds, not 0.
+ */
+u32 sp_user_link_ms(const struct sp_link_user *user)
 {
 	return sp_user_ms(user, user->link_ms ?: user->silent_ms);
 }
@@ -233,7 +239,8 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 		link = sp_link_alloc(node, peer);
 		if (IS_ERR(link))
 			return PTR_ERR(link);
-		queue_delayed_work(sp_wq, &link->start, 0);
+		queue_delayed_work(sp_wq, &link->start,
+				   msecs_to_jiffies(user->pause_ms));
 	}
 	kref_get(&link->ref);
 	user->link = link;

@@ -590,6 +590,43 @@ TEST(cut_before_there_is_a_link)
 	CHECK_OK(st_come(&g, fd, 10, 0));
 }
 
+/* A node comes to a group one of whose nodes it cannot connect to yet. */
+TEST(cut_while_one_comes)
+{
+	struct st_group g = { 0 };
+	struct st_config c = two;
+	unsigned int i, k;
+	char text[32];
+	int fd;
+
+	/* Between 8 and 13 no test has had a link. */
+	c.first = 7;
+	c.max_members = 3;
+	st_open(&g, &c);
+	for (i = 0; i < 4; i++) {
+		fd = st_bound(13);
+		g.fd[2] = fd;
+		st_cut(i & 1 ? 13 : 8, i & 1 ? 8 : 13);
+		CHECK_OK(st_come(&g, fd, 7, 0));
+		st_wait_members(g.fd[0], 3);
+		st_wait_members(g.fd[1], 3);
+		st_wait_state(fd, SPINDLE_STATE_ACTIVE);
+		snprintf(text, sizeof(text), "%u waits", i);
+		st_say(fd, text);
+		/* as long as attempts to connect have failed, again and again */
+		st_pause_us(300000);
+		st_expect_none(g.fd[0]);
+		st_mend(i & 1 ? 13 : 8, i & 1 ? 8 : 13);
+		for (k = 0; k < 3; k++) {
+			st_expect(g.fd[k], text);
+			CHECK_EQ(st_info(g.fd[k]).members, 3);
+		}
+		close(fd);
+		st_wait_members(g.fd[0], 2);
+		st_wait_members(g.fd[1], 2);
+	}
+}
+
 TEST(patience_is_bounded)
 {
 	static const unsigned int bad[] = {
