@@ -210,6 +210,12 @@ static void sp_cm_accept(struct sp_link *link, struct rdma_cm_id *id,
 	}
 }
 
+/* The next attempt is given more time, on hosts that may be slow. */
+static u32 sp_cm_tie_ms(const struct sp_link *link)
+{
+	return SP_TIE_MS << min_t(u32, link->tried / 2, 4);
+}
+
 /*
  * A peer has lost the connection of a link. Return: 0 when this side has, too, and the
  * request can be accepted; else why not.
@@ -222,9 +228,12 @@ static enum sp_refusal sp_cm_again(struct sp_link *link,
 		return SP_REFUSE_GONE;
 	/* This side asks, too. What the peer says shows that the way is open by now. */
 	if (link->id && !link->wired && !link->passive &&
-	    time_before(jiffies, link->began + msecs_to_jiffies(SP_TIE_MS)) &&
+	    time_before(jiffies, link->began + msecs_to_jiffies(sp_cm_tie_ms(link))) &&
 	    sp_addr_cmp(&link->node->addr, &link->peer) < 0)
 		return SP_REFUSE_TIE;
+	/* It goes first: where all takes long, its next request would meet ours again. */
+	if (link->id && !link->wired)
+		link->yields = true;
 	if (link->id && !sp_conn_lose(link, link->wired ? "the other side has lost it" : NULL)) {
 		sp_link_set_state(link, SP_LINK_DOWN, -EHOSTDOWN);
 		return SP_REFUSE_GONE;

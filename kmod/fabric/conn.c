@@ -340,12 +340,18 @@ void sp_conn_end(struct sp_link *link, struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* Try to connect again, soon; later when it was in vain before. */
+/*
+ * Try to connect again, soon; later when it was in vain before, or when the own attempt
+ * was given up for the peer's, which is to come first.
+ */
 static void sp_conn_later(struct sp_link *link)
 {
 	u32 ms = SP_AGAIN_MS << min_t(u32, link->tried, SP_AGAIN_TWICE);
 
 	lockdep_assert_held(&sp_ctl);
+	if (link->yields)
+		ms = sp_link_attempt_ms(link) / 2;
+	link->yields = false;
 	link->tried++;
 	/* Lest both ask at the same time, again and again. */
 	if (sp_addr_cmp(&link->node->addr, &link->peer) > 0)

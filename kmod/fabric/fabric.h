@@ -206,6 +206,7 @@ struct sp_recv {
  * @session: by which number both sides know this link when they connect again
  * @nr: connections so far, under sp_ctl; the completion handler reads it
  * @tried: attempts in a row without a completion; under sp_ctl
+ * @yields: the own attempt was given up for the peer's next; under sp_ctl
  * @began: when the present attempt has begun, in jiffies; under sp_ctl
  * @passive: the other side asked
  * @iwarp: the device speaks iWARP
@@ -282,6 +283,7 @@ struct sp_link {
 	u64 session;
 	u32 nr;
 	u32 tried;
+	bool yields;
 	unsigned long began;
 	bool passive;
 	bool iwarp;
@@ -434,6 +436,7 @@ struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer);
 int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 		struct sp_link_user *user);
 u32 sp_user_link_ms(const struct sp_link_user *user);
+u32 sp_link_attempt_ms(const struct sp_link *link);
 void sp_link_unuse(struct sp_link_user *user);
 void sp_link_move_users(struct sp_link *from, struct sp_link *to);
 void sp_link_break(struct sp_link *link, int error, const char *what);

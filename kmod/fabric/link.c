@@ -552,12 +552,17 @@ static void sp_link_rx(struct work_struct *work)
 	mutex_unlock(&sp_ctl);
 }
 
-/*
- * How long an attempt to connect again may take: several are to be made while users
- * wait, since a request or an answer that is lost the CM repeats after seconds only.
- * Longer each time, where all takes long.
+/**
+ * sp_link_attempt_ms() - how long an attempt to connect again may take
+ * @link: the link
+ *
+ * Several are to be made while users wait, since a request or an answer that is lost the
+ * CM repeats after seconds only. Longer each time, where all takes long. Context: sp_ctl
+ * is held.
+ *
+ * Return: milliseconds.
  */
-static u32 sp_attempt_ms(const struct sp_link *link)
+u32 sp_link_attempt_ms(const struct sp_link *link)
 {
 	return clamp_t(u32, 2 * link->beat_ms, SP_ATTEMPT_MIN, SP_ATTEMPT_MS) <<
 	       min_t(u32, link->tried / 4, 2);
@@ -590,7 +595,7 @@ static void sp_link_listen(struct sp_link *link)
 	link->lost_ms = link->wired ? 0 : link->lost_ms + link->beat_ms;
 	/* A request to connect may be lost, too. */
 	if (link->id && !link->wired &&
-	    time_after(jiffies, link->began + msecs_to_jiffies(sp_attempt_ms(link))))
+	    time_after(jiffies, link->began + msecs_to_jiffies(sp_link_attempt_ms(link))))
 		sp_conn_failed(link, link->id, -EHOSTUNREACH);
 }
 

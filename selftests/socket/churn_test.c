@@ -171,6 +171,12 @@ static void guest_read(struct guest *g, int fd, struct look *look)
 	}
 }
 
+static const unsigned char *guest_bytes(struct ring *ring,
+					const volatile struct spindle_delivery *d)
+{
+	return ring_lane(ring, d->lane & SPINDLE_DELIVERY_LANE) + (size_t)d->pos * SPINDLE_UNIT;
+}
+
 static void guest_peek(struct guest *g, struct ring *ring, struct look *look)
 {
 	const volatile struct spindle_delivery *d;
@@ -185,9 +191,7 @@ static void guest_peek(struct guest *g, struct ring *ring, struct look *look)
 		if (d->flags & SPINDLE_DELIVERY_EVENT)
 			guest_note(g, d->seq, 0, d->pos);
 		else if (!d->flags)
-			look->own += guest_message(g, d->seq,
-						   ring_lane(ring, d->lane & SPINDLE_DELIVERY_LANE) +
-						   (size_t)d->pos * SPINDLE_UNIT, d->len);
+			look->own += guest_message(g, d->seq, guest_bytes(ring, d), d->len);
 		ring_release(ring);
 	}
 }
