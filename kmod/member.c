@@ -487,6 +487,8 @@ static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact)
 		if (ret)
 			return ret;
 		j->gid = g->gid;
+		/* The group may end here, and the program come by a welcome. */
+		j->config = g->config;
 		sp_views_step(g);
 		return 0;
 	}
