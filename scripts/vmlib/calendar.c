@@ -348,13 +348,16 @@ static void gone(struct guest *g, const char *why)
 
 	fprintf(stderr, "calendar: %" PRIu64 ".%09" PRIu64 " s: %u is gone: %s\n", g->now / NS,
 		g->now % NS, number, why);
+	/*
+	 * Without the harness there is nobody to run for; its keepers end the guests, and
+	 * the calendar when the harness sees its socket closed: the capture comes first.
+	 */
+	if (g == harness)
+		end();
 	close(g->fd);
 	g->state = DEAD;
 	empty(&g->frames);
 	empty(&g->words);
-	/* without the harness there is nobody to run for; its keepers end the guests */
-	if (g == harness)
-		end();
 	push(&harness->words, packet(number, GONE, g->now, g->now + HARNESS_NS, &number,
 				     sizeof(number), why, strlen(why)));
 }
