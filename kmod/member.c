@@ -780,6 +780,9 @@ static int sp_member_in(struct sp_link *link, struct sp_join *j,
 	/* The last member here has just left, and its group is not gone yet. */
 	if (g && list_empty(&g->locals))
 		return -EUSERS;
+	/* It has failed since the contact was asked. */
+	if (g && g->view.state == SP_VIEW_FAILED)
+		return -EHOSTDOWN;
 	if (g && (g->forms || g->view.id || g->coord.link != link ||
 		  strcmp(g->name, j->name) ||
 		  !sp_config_meets(&g->config, &j->config)))

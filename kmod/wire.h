@@ -24,7 +24,8 @@
  * @recvs: receives posted for the other side's SENDs
  * @reason: in a refusal, why: enum sp_refusal
  * @again: 1: the link has lost its connection, and is to have another one; else 0
- * @incarnation: of the node, so that one that was away is seen to be another
+ * @incarnation: of the node, so that one that was away is seen to be another; when it was
+ *	made, in nanoseconds, so that what it has asked before is seen to be old
  * @session: of the link: who has asked for its first connection has drawn it
  * @received: SENDs of the other side that have come by the link: the rest is sent again
  * @made: links that the node has made so far; in a request for one, this one counted

@@ -16,6 +16,7 @@
 
 #define SP_MUTE_MS	3000	/* so long refusals that do not say why are not believed */
 #define SP_TIE_MS	100	/* an own attempt that is older may come to nothing */
+#define SP_LATE_NS	(60 * (s64)NSEC_PER_SEC) /* no request is under way for longer */
 #define SP_LINKS_IDLE	256	/* links of a node that no group here uses */
 
 /**
@@ -210,7 +211,10 @@ static void sp_cm_accept(struct sp_link *link, struct rdma_cm_id *id,
 	}
 }
 
-/* The next attempt is given more time, on hosts that may be slow. */
+/*
+ * How long a request of the other side is refused for an own attempt to connect again:
+ * longer each time, where all takes long.
+ */
 static u32 sp_cm_tie_ms(const struct sp_link *link)
 {
 	return SP_TIE_MS << min_t(u32, link->tried / 2, 4);
@@ -231,7 +235,7 @@ static enum sp_refusal sp_cm_again(struct sp_link *link,
 	    time_before(jiffies, link->began + msecs_to_jiffies(sp_cm_tie_ms(link))) &&
 	    sp_addr_cmp(&link->node->addr, &link->peer) < 0)
 		return SP_REFUSE_TIE;
-	/* It goes first: where all takes long, its next request would meet ours again. */
+	/* The peer's next request goes first: it would meet another one of ours again. */
 	if (link->id && !link->wired)
 		link->yields = true;
 	if (link->id && !sp_conn_lose(link, link->wired ? "the other side has lost it" : NULL)) {
@@ -239,6 +243,18 @@ static enum sp_refusal sp_cm_again(struct sp_link *link,
 		return SP_REFUSE_GONE;
 	}
 	return link->old ? SP_REFUSE_BUSY : 0;
+}
+
+/*
+ * Has the peer's node asked for this before it went and came again? Such a request may
+ * come late, when the node has a link already. A clock may be set back: what is much
+ * older is not late.
+ */
+static bool sp_cm_late(const struct sp_link *old, const struct sp_hello *theirs)
+{
+	s64 older = old->peer_incarnation - theirs->incarnation;
+
+	return older > 0 && older < SP_LATE_NS;
 }
 
 /*
@@ -258,9 +274,11 @@ static enum sp_refusal sp_cm_first(struct sp_node *node, struct sp_link *old,
 	 * The losing request of a tie may come when the winner is accepted, or up,
 	 * already. One that was made later comes of a peer that has given the link up.
 	 */
-	if ((old->state == SP_LINK_UP || old->passive) &&
-	    old->peer_incarnation == theirs->incarnation &&
-	    (s32)(theirs->made - old->peer_made) <= 0)
+	if (old->state != SP_LINK_UP && !old->passive)
+		return 0;
+	if (sp_cm_late(old, theirs) ||
+	    (old->peer_incarnation == theirs->incarnation &&
+	     (s32)(theirs->made - old->peer_made) <= 0))
 		return SP_REFUSE_BUSY;
 	return 0;
 }

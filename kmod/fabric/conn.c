@@ -416,7 +416,7 @@ void sp_conn_failed(struct sp_link *link, struct rdma_cm_id *id, int error)
 	default:
 		break;
 	}
-	/* Who has no connection yet may ask later: its users know. */
+	/* A link that was never up is not tried again here: its users may do that. */
 	if (error == -EBUSY && link->state == SP_LINK_UP)
 		error = -EHOSTDOWN;
 	sp_link_set_state(link, SP_LINK_DOWN, error);

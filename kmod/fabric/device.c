@@ -328,7 +328,7 @@ static struct sp_node *sp_node_create(struct net *net,
 	INIT_LIST_HEAD(&node->early);
 	INIT_LIST_HEAD(&node->cuts);
 	INIT_WORK(&node->destroy, sp_node_destroy);
-	node->incarnation = get_random_u64();
+	node->incarnation = ktime_get_real_ns();
 	/* Until it is on the device's list, requests to it are refused. */
 	node->dying = true;
 

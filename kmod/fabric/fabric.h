@@ -117,7 +117,7 @@ struct sp_device {
  * @on_device: on the device's list, under sp_ctl
  * @users: sockets and groups; with the last one it goes; under sp_ctl
  * @dying: it goes; under sp_ctl
- * @incarnation: random
+ * @incarnation: when it was made, by the wall clock in nanoseconds
  * @made: links made so far, under sp_ctl
  * @listener: for connection requests
  * @links: its links, under sp_ctl
