@@ -859,6 +859,7 @@ void sp_member_forget(struct sp_node *node);
 void sp_member_turned_away(struct sp_node *node, u64 cookie, int error,
 			   const struct sp_addr *other);
 struct sp_local *sp_member_due(struct sp_group *g, u64 cookie);
+void sp_member_expect(struct sp_group *g, const struct sp_view *v);
 void sp_member_come(struct sp_group *g);
 
 extern struct xarray sp_handles;

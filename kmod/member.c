@@ -1309,6 +1309,38 @@ struct sp_local *sp_member_due(struct sp_group *g, u64 cookie)
 }
 
 /**
+ * sp_member_expect() - a view follows: have a group that programs here come to be seen
+ * @g: the group, which this node stays in
+ * @v: the view
+ *
+ * A group is hidden when the last socket here closes. While that member has yet to
+ * leave, the node is in the view, and a program that joins meanwhile comes to the
+ * group that is there. By then another group may have the name: the joins fail, and
+ * sp_views_orphans() has their members leave.
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_member_expect(struct sp_group *g, const struct sp_view *v)
+{
+	struct sp_join *j;
+	int ret = 0;
+
+	lockdep_assert_held(&sp_ctl);
+again:
+	/* The end of one may be that of others, too. */
+	list_for_each_entry(j, &g->node->joins, on_node) {
+		if (g->shown || !sp_join_due(j, g->gid, v))
+			continue;
+		if (!ret)
+			ret = sp_group_find(g->node, g->name) ? -EEXIST :
+			      sp_observe_group_add(g);
+		if (ret)
+			sp_join_done(j, ret);
+		goto again;
+	}
+}
+
+/**
  * sp_member_come() - a view has begun: those who have come with it need wait no more
  * @g: the group
  *

@@ -869,6 +869,7 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 	struct sp_ballot old = g->ballot;
 	int ret;
 
+	sp_member_expect(g, &ev->view);
 	ret = sp_views_swap(g, ev, sp_ballot_decision(&old));
 	if (ret) {
 		pr_warn_ratelimited("spindle: %s: group %s: view %llu cannot be installed: error %d\n",
@@ -876,6 +877,9 @@ static void sp_views_install(struct sp_group *g, struct sp_event *ev)
 		sp_event_put(ev);
 		sp_event_put(was);
 		sp_views_fail(g, ret);
+		/* It was shown for those who have not come now. */
+		if (list_empty(&g->locals))
+			sp_observe_group_del(g);
 		return;
 	}
 	pr_info_ratelimited("spindle: %s: group %s: view %llu of %u members on %u nodes, %u gone, %u come\n",

@@ -33,6 +33,7 @@ size_t sp_slow_size(void);
 int sp_slow_init(struct sp_group *g);
 void sp_slow_view(struct sp_group *g, const struct sp_view *was);
 void sp_slow_parted(struct sp_group *g, const struct sp_view *was);
+void sp_slow_start(struct sp_group *g);
 void sp_slow_stop(struct sp_group *g);
 void sp_slow_exit(struct sp_group *g);
 void sp_slow_arm(struct sp_group *g);

@@ -67,7 +67,7 @@ struct sp_party {
  * @g: the group
  * @look: looks at them
  * @lock: guards @parties. Taken within the engine's lock
- * @stopped: no more looks; changed under the engine's lock
+ * @stopped: no looks, the group is hidden; changed under the engine's lock
  * @view: number of the view; changed under @lock and the engine's lock
  * @nmembers: members of the view; likewise
  * @nnodes: nodes of the view; likewise
@@ -653,6 +653,27 @@ void sp_slow_parted(struct sp_group *g, const struct sp_view *was)
 	}
 	if (told)
 		sysfs_notify(&g->kobj, NULL, "slow");
+}
+
+/**
+ * sp_slow_start() - looks again, for a group that is shown again
+ * @g: the group; may never have had a look
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_slow_start(struct sp_group *g)
+{
+	struct sp_slow *slow;
+
+	lockdep_assert_held(&sp_ctl);
+	/* Pairs with sp_slow_init(), which does not wait for sp_ctl. */
+	slow = smp_load_acquire(&g->slow);
+	if (!slow)
+		return;
+	/* The next pass queues one. */
+	sp_engine_lock(g->node->sdev->engine);
+	slow->stopped = false;
+	sp_engine_unlock(g->node->sdev->engine);
 }
 
 /**

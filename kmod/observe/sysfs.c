@@ -331,7 +331,7 @@ static struct kobj_type sp_group_ktype = {
 
 /**
  * sp_observe_group_add() - show a group
- * @g: the group
+ * @g: the group, not shown; none that is shown has its name
  *
  * Context: sp_ctl is held, may sleep.
  *
@@ -341,6 +341,8 @@ int sp_observe_group_add(struct sp_group *g)
 {
 	int ret;
 
+	/* kobject_init() does not take what a group that was hidden has left. */
+	memset(&g->kobj, 0, sizeof(g->kobj));
 	init_completion(&g->kobj_gone);
 	g->kobj.kset = sp_root;
 	ret = kobject_init_and_add(&g->kobj, &sp_group_ktype, g->node->kobj,
@@ -355,6 +357,7 @@ int sp_observe_group_add(struct sp_group *g)
 		return ret;
 	}
 	sp_debugfs_group_add(g);
+	sp_slow_start(g);
 	g->shown = true;
 	return 0;
 }

@@ -487,6 +487,94 @@ TEST(a_view_changes_meanwhile)
 	both_expect(&g, "here");
 }
 
+/*
+ * The last member of node 1 has closed its socket, and cannot go before what it has said
+ * has come everywhere. Meanwhile another program there comes.
+ */
+static int one_goes_and_one_comes(struct st_group *g)
+{
+	int fd;
+
+	st_open(g, &three);
+	st_cut(0, 1);
+	st_linger(g->fd[1], 10 * ST_SOON);
+	st_say(g->fd[1], "last");
+	close(g->fd[1]);
+	CHECK(!st_has_group(1, g));
+	fd = st_bound(1);
+	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+	CHECK_ERR(st_come(g, fd, 2, 0), EINPROGRESS);
+	st_pause_us(200000);
+	CHECK_EQ(st_info(g->fd[2]).view, 1);
+	return fd;
+}
+
+/* The group stays on that node, and is seen again. */
+TEST(one_goes_and_one_comes_meanwhile)
+{
+	static struct st_msg m;
+	unsigned long long looks;
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	g.fd[3] = one_goes_and_one_comes(&g);
+	st_mend(0, 1);
+	st_wait_state(g.fd[3], SPINDLE_STATE_ACTIVE);
+	CHECK(st_has_group(1, &g));
+	/* and who is on that node finds it there */
+	g.fd[1] = st_bound(1);
+	CHECK_OK(st_come(&g, g.fd[1], 1, 0));
+	st_wait_state(g.fd[1], SPINDLE_STATE_ACTIVE);
+	st_wait_members(g.fd[0], 4);
+	st_expect(g.fd[0], "last");
+	st_expect(g.fd[2], "last");
+	looks = st_activity(1, &g).looks;
+	st_say(g.fd[1], "all of us");
+	/* who does not read there would be seen to be slow */
+	WAIT_UNTIL(st_activity(1, &g).looks > looks, BOUND);
+	/* It comes before the last word or after it. */
+	CHECK_OK(st_recv(g.fd[3], &m, 0));
+	if (m.len == 4 && !memcmp(m.data, "last", 4))
+		st_expect(g.fd[3], "all of us");
+	else
+		CHECK(m.len == 9 && !memcmp(m.data, "all of us", 9));
+	for (i = 0; i < 3; i++)
+		st_expect(g.fd[i], "all of us");
+	for (i = 0; i < 4; i++)
+		close(g.fd[i]);
+	for (i = 0; i < 3; i++)
+		st_wait_gone(i, &g);
+}
+
+/* Another group has the name by then. */
+TEST(one_goes_and_one_comes_too_late)
+{
+	struct spindle_group_create create = { .members = 1 };
+	struct st_group g = { 0 };
+	int fd, other;
+
+	fd = one_goes_and_one_comes(&g);
+	other = st_bound(1);
+	snprintf(create.name, sizeof(create.name), "%s", g.name);
+	CHECK_OK(st_create(other, &create));
+	st_mend(0, 1);
+	st_wait_events(fd, POLLOUT);
+	CHECK_EQ(st_so_error(fd), EEXIST);
+	st_wait_members(g.fd[0], 2);
+	st_wait_members(g.fd[2], 2);
+	st_expect(g.fd[0], "last");
+	st_expect(g.fd[2], "last");
+	st_say(g.fd[0], "two of us");
+	st_expect(g.fd[0], "two of us");
+	st_expect(g.fd[2], "two of us");
+	st_say(other, "alone");
+	st_expect(other, "alone");
+	/* It is seen until it ends. */
+	CHECK(st_has_group(1, &g));
+	close(other);
+	CHECK(!st_has_group(1, &g));
+}
+
 TEST(a_member_leaves_meanwhile)
 {
 	struct st_group g = { 0 };
