@@ -306,6 +306,16 @@ static void sp_node_name(struct sp_node *node)
 			 node->scope_id);
 }
 
+/* When a node is made. A later one has a later time, also when the clock was set back. */
+static u64 sp_incarnation(void)
+{
+	static u64 last;
+
+	lockdep_assert_held(&sp_ctl);
+	last = max(last + 1, ktime_get_real_ns());
+	return last;
+}
+
 static struct sp_node *sp_node_create(struct net *net,
 				      const struct sp_addr *addr, u32 scope_id)
 {
@@ -328,7 +338,6 @@ static struct sp_node *sp_node_create(struct net *net,
 	INIT_LIST_HEAD(&node->early);
 	INIT_LIST_HEAD(&node->cuts);
 	INIT_WORK(&node->destroy, sp_node_destroy);
-	node->incarnation = ktime_get_real_ns();
 	/* Until it is on the device's list, requests to it are refused. */
 	node->dying = true;
 
@@ -341,6 +350,7 @@ static struct sp_node *sp_node_create(struct net *net,
 		kref_get(&sdev->ref);
 		node->sdev = sdev;
 	}
+	node->incarnation = sp_incarnation();
 	mutex_unlock(&sp_ctl);
 	if (!node->sdev) {
 		ret = -ENODEV;
