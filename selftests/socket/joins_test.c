@@ -1045,6 +1045,8 @@ static void guest_come(const struct st_group *g, struct guest *w, unsigned int n
 	CHECK_OK(st_option(w->fd, SPINDLE_EVENTS, VIEWS));
 	CHECK_OK(st_option(w->fd, SPINDLE_RECVINFO, 1));
 	CHECK_OK(st_option(w->fd, SPINDLE_DETACHED, tag % 3 == 0));
+	/* in a crowd, and on a slow host, its turn may come late */
+	st_timeout(w->fd, SO_SNDTIMEO, 2 * st_bound_ms(ST_SOON));
 	CHECK_OK(fcntl(w->fd, F_SETFL, O_NONBLOCK));
 	if (st_come(g, w->fd, contact, 0) < 0)
 		CHECK_EQ(errno, EINPROGRESS);
