@@ -467,7 +467,7 @@ static int sp_cm_mute(const struct sp_link *link, int reason)
 		return -EBUSY;
 	if (link->state != SP_LINK_UP || reason == IB_CM_REJ_INVALID_SERVICE_ID)
 		return -ECONNREFUSED;
-	return link->lost_ms < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
+	return sp_link_away(link) < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
 }
 
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)

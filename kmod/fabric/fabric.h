@@ -263,9 +263,9 @@ struct sp_recv {
  * @beat: heartbeat, and the bound on connecting
  * @beat_ms: between two of them; under sp_ctl
  * @beaten: @completed at the last beat; of @beat alone
- * @silent_ms: for so long there was no sign of the other side, counted by beats;
- *	under sp_ctl
- * @lost_ms: for so long there is no connection, likewise
+ * @clock_ms: for so long the link has been up, counted by beats; under sp_ctl
+ * @heard_ms: @clock_ms at the last beat with a sign of the other side; likewise
+ * @wired_ms: @clock_ms when there was a connection last; likewise
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -336,8 +336,9 @@ struct sp_link {
 	struct delayed_work beat;
 	u32 beat_ms;
 	u64 beaten;
-	u32 silent_ms;
-	u32 lost_ms;
+	u64 clock_ms;
+	u64 heard_ms;
+	u64 wired_ms;
 	u64 writes;
 	u64 posts;
 };
@@ -349,6 +350,8 @@ struct sp_link {
  * @told: @up was called
  * @silent_ms: @lost is called when the other side has given no sign for so long
  * @link_ms: or when there was no connection for so long
+ * @since_ms: @clock_ms of the link when the user began to need it: it does not hold
+ *	what was before that against the other side
  * @pause_ms: before a link that is made for it asks for its first connection
  * @gave_up: @lost was called, and the other side has given no sign since
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
@@ -366,6 +369,7 @@ struct sp_link_user {
 	bool told;
 	u32 silent_ms;
 	u32 link_ms;
+	u64 since_ms;
 	u32 pause_ms;
 	bool gave_up;
 	void (*up)(struct sp_link_user *user);
@@ -443,6 +447,7 @@ void sp_link_break(struct sp_link *link, int error, const char *what);
 void sp_link_take(struct sp_link *link);
 void sp_link_owes(struct sp_link *link);
 bool sp_link_silent(const struct sp_link *link);
+u64 sp_link_away(const struct sp_link *link);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
 
 /* conn.c */

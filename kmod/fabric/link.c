@@ -44,6 +44,26 @@ u32 sp_user_link_ms(const struct sp_link_user *user)
 	return sp_user_ms(user, user->link_ms ?: user->silent_ms);
 }
 
+/* For so long, counted by heartbeats, the other side has given no sign. */
+static u64 sp_link_silence(const struct sp_link *link)
+{
+	return link->clock_ms - link->heard_ms;
+}
+
+/**
+ * sp_link_away() - how long has a link had no connection
+ * @link: the link
+ *
+ * Context: sp_ctl is held.
+ *
+ * Return: milliseconds, counted by heartbeats.
+ */
+u64 sp_link_away(const struct sp_link *link)
+{
+	lockdep_assert_held(&sp_ctl);
+	return link->clock_ms - link->wired_ms;
+}
+
 /* Who waits least is to be told in time. */
 static u32 sp_beat_ms(const struct sp_link *link)
 {
@@ -245,6 +265,7 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 	kref_get(&link->ref);
 	user->link = link;
 	user->gave_up = false;
+	user->since_ms = link->clock_ms;
 	user->told = link->state == SP_LINK_UP;
 	list_add_tail(&user->on_link, &link->users);
 	/* It may wait less than others do. */
@@ -288,6 +309,7 @@ void sp_link_move_users(struct sp_link *from, struct sp_link *to)
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(user, &from->users, on_link) {
 		user->link = to;
+		user->since_ms = to->clock_ms;
 		kref_get(&to->ref);
 		sp_link_put(from);
 	}
@@ -489,7 +511,7 @@ static void sp_link_again(struct sp_link *link)
 	pr_info_ratelimited("spindle: %s: connected to %s again\n",
 			    link->node->name, link->name);
 	trace_spindle_connection(link->node->name, link->name, true, link->nr);
-	link->lost_ms = 0;
+	link->wired_ms = link->clock_ms;
 	list_for_each_entry(user, &link->users, on_link)
 		if (user->again)
 			user->again(user);
@@ -591,21 +613,31 @@ static void sp_link_listen(struct sp_link *link)
 		sp_post_beat(link);
 	}
 	link->beaten = completed;
-	link->silent_ms = there ? 0 : link->silent_ms + link->beat_ms;
-	link->lost_ms = link->wired ? 0 : link->lost_ms + link->beat_ms;
+	link->clock_ms += link->beat_ms;
+	if (there)
+		link->heard_ms = link->clock_ms;
+	if (link->wired)
+		link->wired_ms = link->clock_ms;
 	/* A request to connect may be lost, too. */
 	if (link->id && !link->wired &&
 	    time_after(jiffies, link->began + msecs_to_jiffies(sp_link_attempt_ms(link))))
 		sp_conn_failed(link, link->id, -EHOSTUNREACH);
 }
 
+/* Since @ms, by the link's clock, but no longer than a user has needed the link. */
+static u64 sp_user_waited(const struct sp_link *link, const struct sp_link_user *user, u64 ms)
+{
+	return link->clock_ms - max(ms, user->since_ms);
+}
+
 /* Why a user need not wait for the other side any longer; NULL: it has to. */
 static const char *sp_user_over(const struct sp_link *link,
 				const struct sp_link_user *user)
 {
-	if (link->silent_ms >= sp_user_silent_ms(user))
+	if (sp_user_waited(link, user, link->heard_ms) >= sp_user_silent_ms(user))
 		return "does not answer";
-	return link->lost_ms >= sp_user_link_ms(user) ? "has no connection" : NULL;
+	return sp_user_waited(link, user, link->wired_ms) >= sp_user_link_ms(user) ?
+	       "has no connection" : NULL;
 }
 
 /* One that need not wait, and does not know; or NULL. */
@@ -627,8 +659,8 @@ static bool sp_link_awaited(const struct sp_link *link)
 	list_for_each_entry(user, &link->users, on_link)
 		if (!user->gave_up && !sp_user_over(link, user))
 			return true;
-	return list_empty(&link->users) && link->silent_ms < sp_suspect_ms &&
-	       link->lost_ms < sp_suspect_ms;
+	return list_empty(&link->users) && sp_link_silence(link) < sp_suspect_ms &&
+	       sp_link_away(link) < sp_suspect_ms;
 }
 
 /* Each user waits as long as it will, and none for another one. */
@@ -636,7 +668,7 @@ static void sp_link_judge(struct sp_link *link)
 {
 	struct sp_link_user *user;
 
-	if (!link->silent_ms && !link->lost_ms) {
+	if (!sp_link_silence(link) && !sp_link_away(link)) {
 		list_for_each_entry(user, &link->users, on_link)
 			user->gave_up = false;
 		return;
@@ -682,7 +714,7 @@ bool sp_link_silent(const struct sp_link *link)
 {
 	lockdep_assert_held(&sp_ctl);
 	return link->state == SP_LINK_UP &&
-	       (!link->wired || link->silent_ms > 2 * link->beat_ms);
+	       (!link->wired || sp_link_silence(link) > 2 * link->beat_ms);
 }
 
 /*

@@ -362,6 +362,56 @@ TEST(no_sign_for_too_long)
 	cut_off(3000, 60000, true);
 }
 
+/*
+ * Who comes back is waited for anew, though the connection has been away for longer than
+ * the group waits. Another group keeps that link meanwhile.
+ */
+static void comes_back(unsigned int silent_ms, unsigned int link_ms)
+{
+	struct st_group patient = { 0 }, g = { 0 };
+	struct st_config c = three;
+	unsigned int i;
+
+	st_open(&patient, &c);
+	c.silent_ms = silent_ms;
+	c.link_ms = link_ms;
+	c.events = VIEWS;
+	st_open(&g, &c);
+	st_cut(2, 0);
+	st_cut(2, 1);
+	for (i = 0; i < 2; i++) {
+		st_expect_view(g.fd[i], 1);
+		st_expect_view(g.fd[i], 2);
+	}
+	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
+	close(g.fd[2]);
+	st_wait_gone(2, &g);
+	st_mend(2, 0);
+	g.fd[2] = st_bound(2);
+	CHECK_OK(st_come(&g, g.fd[2], 0, 0));
+	for (i = 0; i < 2; i++)
+		st_expect_view(g.fd[i], 3);
+	st_say(g.fd[2], "back");
+	/* A heartbeat of each, and much less than the group waits. */
+	st_pause_us(600 * 1000);
+	st_mend(2, 1);
+	for (i = 0; i < 3; i++) {
+		st_expect(g.fd[i], "back");
+		CHECK_EQ(st_info(g.fd[i]).view, 3);
+	}
+	nobody_lost(&patient);
+}
+
+TEST(a_silence_from_before)
+{
+	comes_back(3000, 60000);
+}
+
+TEST(a_cut_from_before)
+{
+	comes_back(60000, 3000);
+}
+
 TEST(the_shortest_patience)
 {
 	cut_off(0, SPINDLE_MIN_PATIENCE, false);
@@ -532,7 +582,7 @@ TEST(one_goes_and_one_comes_meanwhile)
 	st_say(g.fd[1], "all of us");
 	/* who does not read there would be seen to be slow */
 	WAIT_UNTIL(st_activity(1, &g).looks > looks, BOUND);
-	/* It comes before the last word or after it. */
+	/* It may have come before the last word was said to all, and then reads that, too. */
 	CHECK_OK(st_recv(g.fd[3], &m, 0));
 	if (m.len == 4 && !memcmp(m.data, "last", 4))
 		st_expect(g.fd[3], "all of us");
