@@ -853,14 +853,18 @@ static int sp_member_answered(struct sp_link *link,
 {
 	struct sp_msg_leave leave = { .gid = msg->gid, .cookie = msg->cookie };
 	struct sp_msg_bye bye = { .gid = msg->gid, .error = -ENOMEM };
+	struct sp_group *g;
 	struct sp_join *j;
 	int ret;
 
 	list_for_each_entry(j, &link->node->joins, on_node)
 		if (j->local->cookie == msg->cookie && j->user.link == link)
 			goto found;
-	/* It has given up in the meantime. */
-	if (!msg->error)
+	g = sp_group_find_gid(link->node, msg->gid);
+	/* It has given up in the meantime, unless it has come already. */
+	if (!msg->error && !(g && g->view.id &&
+			     sp_view_find_member(&g->view, &link->node->addr,
+						 msg->cookie) >= 0))
 		sp_link_say(link, &leave.hdr, SP_MSG_LEAVE, sizeof(leave));
 	return 0;
 
@@ -1182,11 +1186,26 @@ static struct sp_parts *sp_parts_add(struct sp_join *j, const struct sp_addr *fr
 	return parts->got == parts->total ? parts : NULL;
 }
 
-/* Does a program come with a view? */
-static bool sp_join_due(const struct sp_join *j, u64 gid, const struct sp_view *v)
+/*
+ * Does a program come with a view of a group? Its answer, which says what group it waits
+ * for, may be on its way yet, when others tell of the view: but what it is called here
+ * no other program ever was.
+ */
+static bool sp_join_due(const struct sp_join *j, u64 gid, const char *name,
+			const struct sp_config *config, const struct sp_view *v)
 {
-	return j->gid == gid && !j->comes &&
-	       sp_view_find_member(v, &j->node->addr, j->local->cookie) >= 0;
+	if (j->comes || sp_view_find_member(v, &j->node->addr, j->local->cookie) < 0)
+		return false;
+	return j->gid ? j->gid == gid :
+	       !strcmp(j->name, name) && sp_config_meets(config, &j->config);
+}
+
+/* It comes with the view of a group that begins here. */
+static void sp_join_comes(struct sp_join *j, struct sp_group *g)
+{
+	j->gid = g->gid;
+	j->comes = true;
+	j->local->group = g;
 }
 
 /* Make the group here, with all who wait for it and are in the view. */
@@ -1202,7 +1221,7 @@ static int sp_member_begin(struct sp_node *node, u64 gid, struct sp_join *first,
 	if (v->nmembers > first->config.limit)
 		return -EPROTO;
 	list_for_each_entry(j, &node->joins, on_node)
-		due |= sp_join_due(j, gid, v);
+		due |= sp_join_due(j, gid, first->name, &first->config, v);
 	/* All that were to come have given up. Others may come with a later view. */
 	if (!due)
 		return -ESTALE;
@@ -1216,11 +1235,10 @@ static int sp_member_begin(struct sp_node *node, u64 gid, struct sp_join *first,
 	g->first = v->id;
 	g->welcome = welcome;
 	list_for_each_entry(j, &node->joins, on_node) {
-		if (!sp_join_due(j, gid, v))
+		if (!sp_join_due(j, gid, g->name, &g->config, v))
 			continue;
 		sp_group_attach(g, j->local);
-		j->local->group = g;
-		j->comes = true;
+		sp_join_comes(j, g);
 	}
 	sp_member_come(g);
 	sp_group_install(g);
@@ -1299,10 +1317,10 @@ struct sp_local *sp_member_due(struct sp_group *g, u64 cookie)
 	struct sp_join *j;
 
 	list_for_each_entry(j, &g->node->joins, on_node) {
-		if (j->gid != g->gid || j->comes || j->local->cookie != cookie)
+		if (j->local->cookie != cookie ||
+		    !sp_join_due(j, g->gid, g->name, &g->config, &g->view))
 			continue;
-		j->comes = true;
-		j->local->group = g;
+		sp_join_comes(j, g);
 		return j->local;
 	}
 	return NULL;
@@ -1329,7 +1347,7 @@ void sp_member_expect(struct sp_group *g, const struct sp_view *v)
 again:
 	/* The end of one may be that of others, too. */
 	list_for_each_entry(j, &g->node->joins, on_node) {
-		if (g->shown || !sp_join_due(j, g->gid, v))
+		if (g->shown || !sp_join_due(j, g->gid, g->name, &g->config, v))
 			continue;
 		if (!ret)
 			ret = sp_group_find(g->node, g->name) ? -EEXIST :

@@ -625,6 +625,39 @@ TEST(one_goes_and_one_comes_too_late)
 	CHECK(!st_has_group(1, &g));
 }
 
+/*
+ * Two programs of a node come with the same view, and have asked at different nodes. One
+ * of the answers, cut off on its way, comes after the view.
+ */
+TEST(the_view_comes_before_the_answer)
+{
+	struct st_group g = { 0 }, other = { 0 };
+	unsigned int i;
+
+	st_open(&other, &three);
+	st_open(&g, &two);
+	st_cut(0, 1);
+	for (i = 2; i < 4; i++) {
+		g.fd[i] = st_bound(2);
+		CHECK_OK(fcntl(g.fd[i], F_SETFL, O_NONBLOCK));
+		CHECK_ERR(st_come(&g, g.fd[i], i - 2, 0), EINPROGRESS);
+		/* The first is answered. */
+		if (i == 2)
+			st_pause_us(200000);
+	}
+	st_cut(1, 2);
+	st_mend(0, 1);
+	st_wait_state(g.fd[2], SPINDLE_STATE_ACTIVE);
+	st_mend(1, 2);
+	st_wait_state(g.fd[3], SPINDLE_STATE_ACTIVE);
+	for (i = 0; i < 4; i++)
+		st_wait_members(g.fd[i], 4);
+	st_say(g.fd[3], "here");
+	for (i = 0; i < 4; i++)
+		st_expect(g.fd[i], "here");
+	nobody_lost(&other);
+}
+
 TEST(a_member_leaves_meanwhile)
 {
 	struct st_group g = { 0 };
