@@ -1187,9 +1187,9 @@ static struct sp_parts *sp_parts_add(struct sp_join *j, const struct sp_addr *fr
 }
 
 /*
- * Does a program come with a view of a group? Its answer, which says what group it waits
- * for, may be on its way yet, when others tell of the view: but what it is called here
- * no other program ever was.
+ * Does a program come with a view of a group? The answer to its join, which names the
+ * group, may still be on its way when others tell of the view. The cookie in the view
+ * says enough: no other program of this node ever had it.
  */
 static bool sp_join_due(const struct sp_join *j, u64 gid, const char *name,
 			const struct sp_config *config, const struct sp_view *v)
