@@ -783,25 +783,36 @@ def no_node(c, node):
     c.run(node, ['sh', '-c', f'while [ -e {where} ]; do sleep 0.01; done'], check=True)
 
 
-@pytest.mark.parametrize('restart, becomes', [('yes', 'bound'), ('no', 'EINTR')])
-def test_signal_while_a_node_goes(trio, restart, becomes):
-    """bind(2) waits for the node that the address had, and signals are as in signal(7)."""
-    no_node(trio, 0)
-    job = Job(trio, nodes=(1,), members=2)
-    go = os.path.join(trio.out, f'{job.name}.go')
-    p = trio.start(0, ['/usr/bin/python3', '-I', '-c', REBIND, trio.env(0)['SPINDLE_ADDR'],
-                       trio.env(1)['SPINDLE_ADDR'], restart, go])
+def rebind(c, job, restart):
+    """What comes of a bind while the node that the address had still says its last word."""
+    no_node(c, 0)
+    go = os.path.join(c.out, f'{job.name}.go')
+    p = c.start(0, ['/usr/bin/python3', '-I', '-c', REBIND, c.env(0)['SPINDLE_ADDR'],
+                    c.env(1)['SPINDLE_ADDR'], restart, go])
     p.wait_output('first ENOENT')
     # the node stays until its last word has arrived
-    trio.link(0, 1, delay='1s')
+    c.link(0, 1, delay='1s')
     try:
         with open(go, 'w', encoding='utf-8'):
             pass
         assert p.wait() == 0, p.stdout + p.stderr
     finally:
-        trio.link(0, 1, delay=0)
+        c.link(0, 1, delay=0)
+        os.unlink(go)
     assert 'then EINPROGRESS' in p.stdout
-    assert f'rebind {becomes} after signals' in p.stdout, p.stdout + p.stderr
+    return p.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize('restart, becomes', [('yes', 'bound'), ('no', 'EINTR')])
+def test_signal_while_a_node_goes(trio, restart, becomes):
+    """bind(2) waits for the node that the address had, and signals are as in signal(7)."""
+    job = Job(trio, nodes=(1,), members=2)
+    # a node whose connection was lost, from the tests before, has no last word, and goes at once
+    for _ in range(3):
+        what = rebind(trio, job, restart)
+        if what != 'rebind bound at once':
+            break
+    assert what == f'rebind {becomes} after signals'
     job.members[0].signal(signal.SIGKILL)
     job.members[0].wait()
 
