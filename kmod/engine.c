@@ -26,6 +26,23 @@
 #define SP_STREAM_TICKS	2	/* between messages of a program that sends one after the other */
 
 /**
+ * sp_engine_cursor() - how far a member has consumed the log
+ * @g: the group
+ * @local: the member
+ *
+ * Context: the engine's lock is held.
+ *
+ * Return: so many entries of the log, from the first.
+ */
+u64 sp_engine_cursor(struct sp_group *g, struct sp_local *local)
+{
+	if (sp_rings_mapped(local, SPINDLE_MAP_RX))
+		return sp_rings_released(g, local);
+	/* H in group.h: the space may be filled again. */
+	return smp_load_acquire(&local->cursor);
+}
+
+/**
  * sp_engine_released() - what no member of this node needs any longer
  * @g: the group
  *
@@ -42,11 +59,7 @@ u64 sp_engine_released(struct sp_group *g)
 	list_for_each_entry(local, &g->locals, on_group) {
 		if (READ_ONCE(local->deaf))
 			continue;
-		if (sp_rings_mapped(local, SPINDLE_MAP_RX))
-			cursor = sp_rings_released(g, local);
-		else
-			/* H in group.h: the space may be filled again. */
-			cursor = smp_load_acquire(&local->cursor);
+		cursor = sp_engine_cursor(g, local);
 		/* Who has read to its end needs nothing that comes after it. */
 		if (cursor < local->end)
 			released = min(released, cursor);

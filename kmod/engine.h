@@ -54,6 +54,7 @@ void sp_engine_stir(struct sp_engine *engine);
 void sp_engine_landed(struct sp_engine *engine);
 void sp_engine_lock(struct sp_engine *engine) __acquires(&engine->lock);
 void sp_engine_unlock(struct sp_engine *engine) __releases(&engine->lock);
+u64 sp_engine_cursor(struct sp_group *g, struct sp_local *local);
 u64 sp_engine_released(struct sp_group *g);
 void sp_engine_run(struct sp_group *g, const struct sp_local *local);
 void sp_engine_raise(struct sp_engine *engine);

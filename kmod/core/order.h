@@ -244,4 +244,14 @@ s64 sp_order_consumed(const struct sp_order *o);
 bool sp_order_quiet(const struct sp_order *o);
 bool sp_order_flows(const struct sp_order *o);
 
+/*
+ * May a sender want room of a lane of which this is not free? A message of full length
+ * might not fit, or one of half the ring: programs may ask for so much at once.
+ */
+static inline bool sp_order_full(const struct sp_order *o, u64 units, u64 messages)
+{
+	return units + max(sp_units(o->max_len), o->units / 2) > o->units ||
+	       messages >= o->depth / 2;
+}
+
 #endif /* SPINDLE_CORE_ORDER_H */

@@ -640,16 +640,6 @@ static bool sp_pass_waits(const struct sp_core *c)
 }
 
 /*
- * May a sender want room of a lane of which this is not free? A message of full length
- * might not fit, or one of half the ring: programs may ask for so much at once.
- */
-static bool sp_pass_full(const struct sp_order *o, u64 units, u64 messages)
-{
-	return units + max(sp_units(o->max_len), o->units / 2) > o->units ||
-	       messages >= o->depth / 2;
-}
-
-/*
  * Does anybody here wait for rows to land? Lanes of which more is to be pushed, a
  * writer that may have no room, and a peer whose flag is to be read then.
  */
@@ -661,8 +651,8 @@ static bool sp_pass_wants(const struct sp_core *c)
 	for (i = 0; i < c->nown; i++) {
 		const struct sp_own *own = &c->own[i];
 
-		if (own->tx && sp_pass_full(o, own->now.tail - own->tx->head,
-					    own->now.count - own->tx->freed))
+		if (own->tx && sp_order_full(o, own->now.tail - own->tx->head,
+					     own->now.count - own->tx->freed))
 			return true;
 	}
 	for (n = 0; n < o->nnodes; n++) {
@@ -789,8 +779,8 @@ static bool sp_pass_pressure(struct sp_core *c)
 	for (i = 0; i < o->nlanes; i++) {
 		struct sp_lane *lane = sp_order_lane(o, i);
 
-		if (sp_pass_full(o, lane->now.tail - lane->told_head,
-				 lane->now.count - lane->told_freed)) {
+		if (sp_order_full(o, lane->now.tail - lane->told_head,
+				  lane->now.count - lane->told_freed)) {
 			c->consumed_tight = o->nodes[o->self].consumed;
 			tight = true;
 		}
