@@ -176,21 +176,31 @@ static int sp_getname(struct socket *sock, struct sockaddr *sa, int peer)
 	return sizeof(struct sockaddr_spindle);
 }
 
-/* The errno of a group that has failed for a member, else 0. */
+/* The errno of a group that has failed for a member, or of who was evicted, else 0. */
 static int sp_rx_error(const struct sp_sock *ss, const struct sp_group *g)
 {
+	if (sp_local_evicted(&ss->local))
+		return -ENOBUFS;
 	if (sp_local_out(&ss->local))
 		return 0;
 	return sp_group_state(g) == SP_VIEW_FAILED ? g->error : 0;
 }
 
-/* Has the group failed, or come to its end, or the member left it? */
+/* Has the group failed, or come to its end, or the member left it, or was evicted? */
 static bool sp_rx_ended(const struct sp_sock *ss, const struct sp_group *g)
 {
 	enum sp_view_state state = sp_group_state(g);
 
 	return state == SP_VIEW_FAILED || state == SP_VIEW_CLOSED ||
-	       sp_local_out(&ss->local);
+	       sp_local_out(&ss->local) || sp_local_evicted(&ss->local);
+}
+
+/* Why a member sends nothing more, be it that it was evicted since somebody looked. */
+static int sp_tx_over(const struct sp_sock *ss)
+{
+	/* sp_evict() says so before it says that the member leaves. */
+	smp_rmb();
+	return sp_local_evicted(&ss->local) ? -ENOBUFS : -EPIPE;
 }
 
 /* May the member send now? 0, -EAGAIN before the view, or why it never may. */
@@ -200,8 +210,9 @@ static int sp_tx_open(const struct sp_sock *ss, struct sp_group *g)
 		return -EPIPE;
 	if (ss->local.flags & SP_MEMBER_RECEIVER)
 		return -EACCES;
-	if (READ_ONCE(ss->local.leaving) || sp_local_out(&ss->local))
-		return -EPIPE;
+	if (sp_local_evicted(&ss->local) || READ_ONCE(ss->local.leaving) ||
+	    sp_local_out(&ss->local))
+		return sp_tx_over(ss);
 	switch (sp_group_state(g)) {
 	case SP_VIEW_FORMING:
 		return -EAGAIN;
@@ -231,7 +242,7 @@ static int sp_tx_ready(const struct sp_sock *ss, struct sp_group *g, u32 len,
 	spin_lock_bh(&lane->lock);
 	ret = sp_tx_space(&lane->tx, len, off);
 	spin_unlock_bh(&lane->lock);
-	return ret;
+	return ret == -EPIPE ? sp_tx_over(ss) : ret;
 }
 
 /* The same for poll(): what a program with a mapped ring waits for it says. */
@@ -339,8 +350,8 @@ const struct sp_log *sp_rx_log(const struct sp_group *g,
 
 /*
  * Is there anything to read that the program has not seen? 1, 0 at the end,
- * -EAGAIN, or the group's error. Without @ss->rx_lock another reader may be
- * faster; then it is no longer so.
+ * -EAGAIN, or the group's error, or that of who was evicted. Without @ss->rx_lock
+ * another reader may be faster; then it is no longer so.
  *
  * The error of a failed group comes behind what was delivered. SO_ERROR has to
  * wait for that, too, because recvmmsg(2) looks at sk_err before it receives.
@@ -352,18 +363,26 @@ static int sp_rx_poll(struct sp_sock *ss, struct sp_group *g)
 	bool out = sp_local_out(&ss->local);
 	/* Who has left may have lost what was left in the rings: sp_grow_make_room(). */
 	bool deaf = READ_ONCE(ss->local.deaf);
+	bool evicted;
 	struct sp_rx_at at = {
 		/* What the queue's filler has passed by is found in the queue. */
 		.cursor = smp_load_acquire(&ss->local.cursor),
 	};
 
 	if (!shut && (sp_rings_mapped(&ss->local, SPINDLE_MAP_RX) ?
-		      sp_rings_readable(&ss->local) :
+		      !sp_local_evicted(&ss->local) && sp_rings_readable(&ss->local) :
 		      (!deaf && sp_rx_log(g, &ss->local, &at)) ||
 		      !list_empty(&ss->local.queue.messages)))
 		return 1;
-	if (state == SP_VIEW_FAILED && !out && !atomic_xchg(&ss->failed, 1))
+	/* L in group.h: nothing was found, perhaps because nothing is kept. */
+	smp_rmb();
+	evicted = sp_local_evicted(&ss->local);
+	if (evicted && !atomic_xchg(&ss->failed, 1))
+		WRITE_ONCE(ss->sk.sk_err, ENOBUFS);
+	else if (state == SP_VIEW_FAILED && !out && !atomic_xchg(&ss->failed, 1))
 		WRITE_ONCE(ss->sk.sk_err, -g->error);
+	if (evicted && !shut)
+		return -ENOBUFS;
 	if (shut || out || state == SP_VIEW_CLOSED)
 		return 0;
 	return state == SP_VIEW_FAILED ? g->error : -EAGAIN;
@@ -454,9 +473,9 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		goto unlock;
 	}
 	spin_lock_bh(&lane->lock);
-	/* shutdown() may have come first. */
+	/* shutdown() may have come first, or the member was evicted. */
 	if (lane->tx.fin)
-		ret = -EPIPE;
+		ret = sp_tx_over(ss);
 	else
 		sp_tx_commit(&lane->tx, len, 0);
 	WRITE_ONCE(lane->starved, 0);
@@ -516,6 +535,14 @@ bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
 	sp_slab_put(held->slab);
 	held->slab = NULL;
 	return false;
+}
+
+/* What a reader is told for whom nothing is kept any more, as it has just found. */
+static int sp_rx_dropped(const struct sp_sock *ss)
+{
+	/* L in group.h. */
+	return smp_load_acquire(&ss->local.deaf) && sp_local_evicted(&ss->local) ?
+	       -ENOBUFS : 0;
 }
 
 /**
@@ -579,14 +606,14 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	 * shutdown() came meanwhile.
 	 */
 	if (!log || !sp_rx_hold(g, &ss->local, log, &rx->held))
-		return 0;
+		return sp_rx_dropped(ss);
 	if (rx->held.slab) {
 		rx->bytes = sp_rx_bytes(&rx->held);
 		return 1;
 	}
 	rx->event = sp_event_find(g, rx->held.log.lane, rx->held.log.pos);
 	/* Nothing is kept for who reads no more: shutdown() came meanwhile. */
-	return rx->event ? 1 : 0;
+	return rx->event ? 1 : sp_rx_dropped(ss);
 }
 
 /* What was before a reader is not needed any more, or it has not taken it. */
@@ -676,7 +703,7 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 	/* Since then nothing is kept for us: it may be another message's. */
 	if ((READ_ONCE(ss->sk.sk_shutdown) & RCV_SHUTDOWN) ||
 	    (!rx->queued && READ_ONCE(ss->local.deaf)))
-		return 0;
+		return sp_rx_dropped(ss);
 	atomic64_add(n, &g->counters.copied_bytes);
 	if (n < log->len)
 		msg->msg_flags |= MSG_TRUNC;

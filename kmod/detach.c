@@ -333,8 +333,10 @@ void sp_detach_done(struct sp_group *g, struct sp_local *local, bool taken)
 	if (taken || (READ_ONCE(local->sk->sk_shutdown) & RCV_SHUTDOWN))
 		sp_detach_drop(local, q->reading);
 	q->reading = NULL;
-	if (taken)
+	if (taken) {
+		WRITE_ONCE(q->taken, q->taken + 1);
 		moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
+	}
 	mutex_unlock(&q->lock);
 	if (moved)
 		sp_group_consumed(g);

@@ -257,6 +257,7 @@ void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 	BUILD_BUG_ON(SPINDLE_REASON_LEFT != (int)SP_LEFT);
 	BUILD_BUG_ON(SPINDLE_REASON_EXITED != (int)SP_EXITED);
 	BUILD_BUG_ON(SPINDLE_REASON_LOST != (int)SP_LOST);
+	BUILD_BUG_ON(SPINDLE_REASON_SLOW != (int)SP_SLOW);
 	memset(to, 0, sp_event_size(ev));
 	to->type = ev->type;
 	to->number = (u32)v->id;

@@ -453,6 +453,7 @@ static void sp_group_event(struct work_struct *work)
 		spin_unlock_bh(&engine->lock);
 	}
 	sp_views_faulty(g, faulty);
+	sp_evict_overdue(g);
 	if (!g->ending && READ_ONCE(g->closing)) {
 		sp_group_close(g);
 		/* There is no view to come that the last of them is not in. */

@@ -28,6 +28,8 @@
  *                           under its lock; the
  *                           engine, for mapped
  *                           deliveries
+ *   member deaf             its program; sp_ctl,     its reader       release (K) /
+ *                           after evicted                           acquire (L)
  *   lane tx                 writer and engine, under the lane's lock
  *   ring bytes, own lane    writer, in space that  engine's writes  the lane's
  *                           sp_tx_space() gave it                   lock
@@ -42,7 +44,8 @@
  * What breaks without them: C/D: a program sees the state and a rank, lane or
  * error of before. E/F: a reader copies an entry of the log that is not written
  * yet. G/H: the engine gives room away that a reader still copies from. I/J: a
- * member that has left takes the last messages of its view for the end. Without a
+ * member that has left takes the last messages of its view for the end. K/L: a reader
+ * that was evicted takes that for the end of its stream. Without a
  * lane's lock a program waits for what the engine has just seen, and the engine does
  * not know that it does.
  */
@@ -240,6 +243,7 @@ struct sp_detached {
  *	held across access to memory of a program
  * @messages: &struct sp_detached, oldest first
  * @reading: the one that a reader copies
+ * @taken: messages and events that its program has taken out of it
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
  * @fill: fills it; of a member that is not detached, passes by what it does not
@@ -250,6 +254,7 @@ struct sp_queue {
 	struct mutex lock;
 	struct list_head messages;
 	struct sp_detached *reading;
+	u64 taken;
 	bool on;
 	struct work_struct fill;
 };
@@ -275,6 +280,10 @@ struct sp_queue {
  *	lane, that lane's lock
  * @fin: it has shut down sending; under sp_ctl until the group is active
  * @deaf: it reads no more, or is closed: whatever comes counts as consumed
+ * @evicted: it did not read: see evict.c; under sp_ctl, before @deaf
+ * @overdue: a look has found that it is to be evicted
+ * @lag: where the last look found it (sp_slow_place()), whether senders waited for it, and
+ *	for how many milliseconds, by looks, they have since. Under the engine's lock
  * @rings: what it shares with its program, or NULL; set once (release) under
  *	sp_ctl and the engine's lock
  * @queue: what was taken out of the rings for it
@@ -298,6 +307,13 @@ struct sp_local {
 	bool leaving;
 	bool fin;
 	bool deaf;
+	bool evicted;
+	bool overdue;
+	struct {
+		u64 at;
+		bool waited;
+		u32 held;
+	} lag;
 	struct sp_rings *rings;
 	struct sp_queue queue;
 	struct sp_join *join;
@@ -434,6 +450,7 @@ struct sp_counters {
 	u64 looks;
 	u64 view_changes;
 	u64 suspicions;
+	u64 evictions;
 	u64 reconnects;
 	u64 view_change_us;
 };
@@ -625,6 +642,12 @@ static inline bool sp_local_out(const struct sp_local *local)
 	return smp_load_acquire(&local->end) != ~0ULL;
 }
 
+/* Was a member put out because it did not read? */
+static inline bool sp_local_evicted(const struct sp_local *local)
+{
+	return READ_ONCE(local->evicted);
+}
+
 /**
  * struct sp_join - a member asks to be taken into a group
  * @on_node: on the node's list, until it is done
@@ -771,6 +794,9 @@ u32 sp_grow_lane(struct sp_group *g, const struct sp_member *m,
 		 struct sp_group_peer *gp);
 void sp_grow_sweep(struct sp_group *g);
 
+/* evict.c: members that do not read */
+void sp_evict_overdue(struct sp_group *g);
+
 /* event.c: events in the stream */
 struct sp_event *sp_event_make(const struct sp_view *view,
 			       const struct sp_view *old,
@@ -821,6 +847,7 @@ void sp_rings_state(const struct sp_group *g, struct sp_local *local);
 bool sp_rings_readable(const struct sp_local *local);
 bool sp_rings_writable(const struct sp_local *local);
 void sp_rings_forget(struct sp_group *g, u32 slot);
+void sp_rings_blank(struct sp_group *g, struct sp_local *local);
 void sp_rings_free(struct sp_rings *r);
 
 /* detach.c */

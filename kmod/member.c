@@ -63,7 +63,8 @@ static bool sp_config_meets(const struct sp_config *has,
 	       (!want->max_msg || want->max_msg == has->max_msg) &&
 	       (!want->depth || want->depth == has->depth) &&
 	       (!want->silent_ms || want->silent_ms == has->silent_ms) &&
-	       (!want->link_ms || want->link_ms == has->link_ms);
+	       (!want->link_ms || want->link_ms == has->link_ms) &&
+	       (!want->evict_ms || want->evict_ms == has->evict_ms);
 }
 
 static bool sp_patience_ok(u32 ms)
@@ -84,6 +85,7 @@ static bool sp_config_ok(const struct sp_config *cfg)
 	       is_power_of_2(cfg->depth) && cfg->depth >= SPINDLE_MIN_DEPTH &&
 	       cfg->depth <= SPINDLE_MAX_DEPTH &&
 	       sp_patience_ok(cfg->silent_ms) && sp_patience_ok(cfg->link_ms) &&
+	       (!cfg->evict_ms || sp_patience_ok(cfg->evict_ms)) &&
 	       !(cfg->flags & ~SP_CONFIG_ALL);
 }
 

@@ -45,6 +45,7 @@ enum sp_map_region {
  * @error: errno of the submission that was refused, 0: none; under the lane's
  *	lock
  * @said: @error was made known; the engine's
+ * @blank: a page of zeros: all that the lanes show to who was evicted
  *
  * Made once; it lives as long as the socket, which every mapping holds.
  */
@@ -56,6 +57,7 @@ struct sp_rings {
 	u64 taken;
 	int error;
 	bool said;
+	void *blank;
 };
 
 static size_t sp_deliveries_size(const struct sp_group *g)
@@ -234,6 +236,9 @@ static void sp_rings_publish_to(const struct sp_group *g, struct sp_local *local
 	struct spindle_status *s = local->rings->status;
 	u64 upto = min(g->core.order.published, local->end);
 
+	/* Nothing is any more, and it knows. */
+	if (sp_local_evicted(local))
+		return;
 	if (s->published != upto)
 		/* E in group.h, once more. */
 		smp_store_release(&s->published, upto);
@@ -321,11 +326,16 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
 void sp_rings_state(const struct sp_group *g, struct sp_local *local)
 {
 	struct sp_rings *r = local->rings;
+	int error = -g->error;
 
 	lockdep_assert_held(&sp_ctl);
 	if (!r)
 		return;
-	WRITE_ONCE(r->status->error, sp_local_out(local) ? 0 : -g->error);
+	if (sp_local_evicted(local))
+		error = ENOBUFS;
+	else if (sp_local_out(local))
+		error = 0;
+	WRITE_ONCE(r->status->error, error);
 	/* Who sees the state sees the error, and what was published last. */
 	smp_store_release(&r->status->state, sp_local_uapi_state(g, local));
 }
@@ -394,7 +404,8 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 					      g->config.depth));
 	r->status = __vmalloc(PAGE_SIZE, gfp);
 	r->user = __vmalloc(r->user_size, gfp);
-	if (r->status && r->user)
+	r->blank = __vmalloc(PAGE_SIZE, gfp);
+	if (r->status && r->user && r->blank)
 		return r;
 	sp_rings_free(r);
 	return NULL;
@@ -410,6 +421,7 @@ void sp_rings_free(struct sp_rings *r)
 {
 	if (!r)
 		return;
+	vfree(r->blank);
 	vfree(r->user);
 	vfree(r->status);
 	kfree(r);
@@ -456,8 +468,8 @@ static void sp_rings_begin(struct sp_group *g, struct sp_local *local,
  *
  * Return: 0; -EINVAL, -ENOTCONN before the first view, -EACCES when a member
  * that does not send would, -EBUSY the second time or when a detached member
- * would receive so, -ENOMEM, or what a group that never became active failed
- * with.
+ * would receive so, -ENOMEM, -ENOBUFS when the member was evicted, or what a group
+ * that never became active failed with.
  */
 int sp_rings_map(struct sp_sock *ss, int flags)
 {
@@ -486,8 +498,10 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 	mutex_lock(&sp_ctl);
 	engine = g->node->sdev->engine;
 	sp_engine_lock(engine);
-	if (ss->local.rings ||
-	    ((flags & SPINDLE_MAP_RX) && ss->local.queue.on))
+	if (sp_local_evicted(&ss->local))
+		ret = -ENOBUFS;
+	else if (ss->local.rings ||
+		 ((flags & SPINDLE_MAP_RX) && ss->local.queue.on))
 		ret = -EBUSY;
 	else
 		sp_rings_begin(g, &ss->local, r);
@@ -607,11 +621,12 @@ static vm_fault_t sp_lane_map(struct vm_fault *vmf, const struct sp_slab *slab, 
 
 /*
  * A page of another's lane, whichever is in the slot now. The lane stays until the
- * page is in the page table, where sp_rings_forget() finds it.
+ * page is in the page table, where sp_rings_forget() and sp_rings_blank() find it.
  */
 static vm_fault_t sp_lane_fault(struct vm_fault *vmf)
 {
 	struct socket *sock = vmf->vma->vm_file->private_data;
+	const struct sp_local *local = &sp_sk(sock->sk)->local;
 	struct sp_group *g = sp_sock_group(sp_sk(sock->sk));
 	u64 off = ((u64)vmf->pgoff << PAGE_SHIFT) - SP_MAP_OFFSET(SP_MAP_LANES);
 	u32 nr = (off & ((1U << SP_MAP_LANE_SHIFT) - 1)) >> PAGE_SHIFT;
@@ -622,7 +637,10 @@ static vm_fault_t sp_lane_fault(struct vm_fault *vmf)
 	spin_lock_bh(&g->slots_lock);
 	slab = g->slots[off >> SP_MAP_LANE_SHIFT].slab;
 	spin_unlock_bh(&g->slots_lock);
-	if (slab)
+	if (sp_local_evicted(local))
+		ret = vmf_insert_page(vmf->vma, vmf->address & PAGE_MASK,
+				      vmalloc_to_page(local->rings->blank));
+	else if (slab)
 		ret = sp_lane_map(vmf, slab, nr);
 	up_read(&g->map_sem);
 	return ret;
@@ -658,6 +676,26 @@ void sp_rings_forget(struct sp_group *g, u32 slot)
 		unmap_mapping_range(SOCK_INODE(sock)->i_mapping, off,
 				    1 << SP_MAP_LANE_SHIFT, 1);
 	}
+}
+
+/**
+ * sp_rings_blank() - a program is to see nothing in others' lanes any more but zeros
+ * @g: the group
+ * @local: its member, evicted
+ *
+ * Context: sp_ctl is held, may sleep.
+ */
+void sp_rings_blank(struct sp_group *g, struct sp_local *local)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (!sp_rings_mapped(local, SPINDLE_MAP_RX))
+		return;
+	/* Faults that have not seen that it is evicted are over. */
+	down_write(&g->map_sem);
+	up_write(&g->map_sem);
+	unmap_mapping_range(SOCK_INODE(local->sk->sk_socket)->i_mapping,
+			    SP_MAP_OFFSET(SP_MAP_LANES),
+			    (loff_t)SP_MAX_SLOTS << SP_MAP_LANE_SHIFT, 1);
 }
 
 /**

@@ -88,6 +88,8 @@ static int sp_config_check(const struct sp_config *cfg)
 	    sp_range(cfg->silent_ms, SPINDLE_MIN_PATIENCE, SPINDLE_MAX_PATIENCE,
 		     false) ||
 	    sp_range(cfg->link_ms, SPINDLE_MIN_PATIENCE, SPINDLE_MAX_PATIENCE,
+		     false) ||
+	    sp_range(cfg->evict_ms, SPINDLE_MIN_PATIENCE, SPINDLE_MAX_PATIENCE,
 		     false))
 		return -ERANGE;
 	return 0;
@@ -192,6 +194,7 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.depth = opt.depth ?: SP_DEFAULT_DEPTH;
 	cfg.silent_ms = opt.silent_ms ?: sp_suspect_ms;
 	cfg.link_ms = opt.link_ms ?: cfg.silent_ms;
+	cfg.evict_ms = opt.evict_ms;
 	if (opt.flags & SPINDLE_F_NO_MAJORITY)
 		cfg.flags |= SP_CONFIG_NO_MAJORITY;
 	cfg.flags |= opt.optimise_off << SP_CONFIG_OFF_SHIFT;
@@ -256,6 +259,7 @@ static int sp_opt_join(struct socket *sock, sockptr_t optval,
 	cfg.depth = opt.depth;
 	cfg.silent_ms = opt.silent_ms;
 	cfg.link_ms = opt.link_ms;
+	cfg.evict_ms = opt.evict_ms;
 	ret = sp_config_check(&cfg);
 	if (ret)
 		return ret;
@@ -395,6 +399,8 @@ int sp_setsockopt(struct socket *sock, int level, int optname, sockptr_t optval,
  */
 u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local)
 {
+	if (sp_local_evicted(local))
+		return SPINDLE_STATE_EVICTED;
 	if (sp_local_out(local))
 		return SPINDLE_STATE_CLOSED;
 	switch (sp_group_state(g)) {
@@ -434,6 +440,8 @@ static void sp_opt_info(const struct sp_sock *ss,
 	sp_event_put(ev);
 	if (info->state == SPINDLE_STATE_FAILED)
 		info->error = -g->error;
+	else if (info->state == SPINDLE_STATE_EVICTED)
+		info->error = ENOBUFS;
 	info->window = g->config.window;
 	info->max_msg = g->config.max_msg;
 	info->depth = g->config.depth;
@@ -443,6 +451,7 @@ static void sp_opt_info(const struct sp_sock *ss,
 	info->max_members = g->config.limit;
 	info->silent_ms = g->config.silent_ms;
 	info->link_ms = g->config.link_ms;
+	info->evict_ms = g->config.evict_ms;
 }
 
 static int sp_opt_give(const void *from, size_t size, char __user *optval,

@@ -173,7 +173,7 @@ static int sp_stable_wait(const struct sp_sock *ss, struct sp_group *g,
 	if (reached >= messages)
 		return 0;
 	if (sp_local_out(&ss->local))
-		return -EPIPE;
+		return sp_local_evicted(&ss->local) ? -ENOBUFS : -EPIPE;
 	if (state == SP_VIEW_FAILED)
 		return g->error;
 	/* It had come to its end, and its device is gone. */
@@ -190,8 +190,8 @@ static int sp_stable_wait(const struct sp_sock *ss, struct sp_group *g,
  *
  * Return: 0; -EINVAL; -ENOTCONN in no group; -EAGAIN when that time is over, or it is
  * not to wait; -EINPROGRESS when an event will come instead; -EINTR or -ERESTARTSYS;
- * -EPIPE when the member has left, the errno of a group that has failed, or -ENODEV:
- * then it is not known.
+ * -EPIPE when the member has left, -ENOBUFS when it was evicted, the errno of a group
+ * that has failed, or -ENODEV: then it is not known.
  */
 int sp_stable_sync(struct sp_sock *ss, int what, bool block)
 {

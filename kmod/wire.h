@@ -13,7 +13,7 @@
 #include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	6
+#define SP_WIRE_VERSION	7
 
 #define SP_NAME_LEN	64
 
@@ -140,6 +140,8 @@ struct sp_msg_wake {
  * @depth: messages in flight of one sender; likewise
  * @silent_ms: how long a node may give no sign; likewise
  * @link_ms: how long there may be no connection between two; likewise
+ * @evict_ms: how long a member may hold up senders and read nothing; likewise. Of a
+ *	group 0: for ever
  * @flags: SP_CONFIG_*. A node that does not know one does not join
  */
 struct sp_config {
@@ -151,6 +153,7 @@ struct sp_config {
 	u32 depth;
 	u32 silent_ms;
 	u32 link_ms;
+	u32 evict_ms;
 	u32 flags;
 };
 
@@ -172,6 +175,7 @@ static inline u32 sp_config_off(const struct sp_config *cfg)
  * @name: of the group
  * @config: what it expects of it
  * @flags: SP_MEMBER_*
+ * @pad: zero
  */
 struct sp_msg_join {
 	struct sp_msg hdr;
@@ -179,6 +183,7 @@ struct sp_msg_join {
 	char name[SP_NAME_LEN];
 	struct sp_config config;
 	u32 flags;
+	u32 pad;
 };
 
 #define SP_OTHERS_MAX	4
@@ -194,7 +199,6 @@ struct sp_msg_join {
  * @nothers: how many others there are
  * @coordinator: node that forms the view, or that has a member
  * @config: of the group
- * @pad: zero
  * @others: nodes to ask should this one be lost
  */
 struct sp_msg_answer {
@@ -206,7 +210,6 @@ struct sp_msg_answer {
 	u32 nothers;
 	struct sp_addr coordinator;
 	struct sp_config config;
-	u32 pad;
 	struct sp_addr others[SP_OTHERS_MAX];
 };
 

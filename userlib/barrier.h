@@ -14,6 +14,9 @@
  *   load_acquire(status.tx_freed)        bytes that are to be written anew
  *   load_acquire(status.state)           release, after the last published
  *                                        and after the error
+ *   load_barrier() behind what was read  release, before anything else is
+ *   of a delivery or a message, before   written there: who has read that
+ *   the look at status.state             finds that it was evicted
  *   full_barrier() between tx_tail or    full barrier between its store to
  *   rx_released and the look at          status.flags and its last look at
  *   status.flags                         tx_tail and rx_released: either side
@@ -28,6 +31,12 @@
 #define load_acquire(p)		__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define store_relaxed(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define store_release(p, v)	__atomic_store_n(p, v, __ATOMIC_RELEASE)
+
+/* What was loaded before was so before anything that is loaded after. */
+static inline void load_barrier(void)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
 
 static inline void full_barrier(void)
 {

@@ -168,6 +168,7 @@ static int view_is_there(struct spindle *sp)
 	case SPINDLE_STATE_FORMING:
 		return 0;
 	case SPINDLE_STATE_FAILED:
+	case SPINDLE_STATE_EVICTED:
 		return info.error ? -info.error : -EIO;
 	default:
 		return 1;

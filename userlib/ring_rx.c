@@ -10,6 +10,13 @@ static const struct spindle_delivery *delivery(const struct spindle *sp, uint64_
 	return &sp->map.deliveries[entry & (sp->map.rings.deliveries - 1)];
 }
 
+/* Was the member evicted before what was read so far was read? Then it may be anything. */
+static bool rx_evicted(const struct spindle *sp)
+{
+	load_barrier();
+	return load_acquire(&sp->map.status->state) == SPINDLE_STATE_EVICTED;
+}
+
 static bool is_event(const struct spindle_delivery *d)
 {
 	return d->flags == SPINDLE_DELIVERY_EVENT;
@@ -90,11 +97,15 @@ static int rx_end(struct spindle *sp)
 {
 	uint32_t state = load_acquire(&sp->map.status->state);
 
+	if (state == SPINDLE_STATE_EVICTED)
+		return spn_group_error(sp);
 	if (state != SPINDLE_STATE_FAILED && state != SPINDLE_STATE_CLOSED)
 		return -EAGAIN;
 	/* the state was stored behind the last of published: look again */
 	if (rx_more(sp))
 		return 0;
+	if (rx_evicted(sp))
+		return spn_group_error(sp);
 	return state == SPINDLE_STATE_FAILED ? spn_group_error(sp) : -ENODATA;
 }
 
@@ -110,10 +121,12 @@ bool spn_rx_ready(struct spindle *sp)
 /* Describe the message or event at the read position. */
 static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 {
-	const struct spindle_delivery *d = delivery(sp, sp->rx.next);
+	const struct spindle_delivery copy = *delivery(sp, sp->rx.next), *d = &copy;
 	uint32_t lane = d->lane & SPINDLE_DELIVERY_LANE;
 	int ret;
 
+	if (rx_evicted(sp))
+		return spn_group_error(sp);
 	if (is_event(d)) {
 		*msg = (struct spindle_msg) {
 			.rank = ~0U,
@@ -152,7 +165,10 @@ static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
  * The messages are consecutive in the order, and the next call goes on behind
  * them. Their bytes stay where and as they are until spindle_release() (or the
  * handle's end, or a failed group's: then too they stay until spindle_close()).
- * Held messages hold up their senders once the rings are full: nothing is lost.
+ * Held messages hold up their senders once the rings are full: nothing is lost, unless
+ * the group evicts members that do so (evict_ms). Then those that were not released read
+ * as zeros: a program that must not take these for a message acts when spindle_release()
+ * has said 0.
  * Events that spindle_events() has asked for stand in their place among the
  * messages, with SPINDLE_MSG_EVENT, and are released like them. Does not wait.
  *
@@ -166,6 +182,7 @@ static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
  *	of memory or by a limit of mmap(2); its message stays the next one, and the
  *	call may be repeated when there is room;
  * -EPROTO: the kernel names a ring that this library does not know;
+ * -ENOBUFS: the member was evicted: what it had not released is lost for it;
  * the group's error when it has failed and all that was delivered was read.
  */
 int spindle_peek(struct spindle *sp, struct spindle_msg *msgs, unsigned int max,
@@ -229,6 +246,7 @@ static void rx_release(struct spindle *sp, uint64_t entry)
  *
  * Return: 0;
  * -EINVAL: @entry is none that spindle_peek() has given;
+ * -ENOBUFS: the member was evicted: what it has read of the messages may have been zeros;
  * -ENOTCONN: before spindle_ready().
  */
 int spindle_release(struct spindle *sp, uint64_t entry)
@@ -237,6 +255,8 @@ int spindle_release(struct spindle *sp, uint64_t entry)
 		return -ENOTCONN;
 	if (entry < sp->map.status->rx_base || entry >= sp->rx.next)
 		return -EINVAL;
+	if (rx_evicted(sp))
+		return spn_group_error(sp);
 	if (entry >= sp->rx.released)
 		rx_release(sp, entry);
 	return 0;
@@ -303,12 +323,16 @@ int spindle_recv(struct spindle *sp, void *data, size_t size, struct spindle_msg
 	rx_tell(sp);
 	if (ret)
 		return ret;
+	if (rx_evicted(sp))
+		return spn_group_error(sp);
 	if (sp->rx.released != sp->rx.next)
 		return -EBUSY;
 	ret = rx_fill(sp, &got);
 	if (ret)
 		return ret;
 	ret = got.event ? rx_copy_event(sp, data, size, &got) : rx_copy(sp, data, size, &got);
+	if (rx_evicted(sp))
+		return spn_group_error(sp);
 	if (ret && ret != -EMSGSIZE)
 		return ret;
 	got.data = ret ? NULL : data;

@@ -21,7 +21,7 @@ static int tx_usable(struct spindle *sp)
 	if (!sp->map.own)
 		return -EACCES;
 	state = load_acquire(&status->state);
-	if (state == SPINDLE_STATE_FAILED)
+	if (state == SPINDLE_STATE_FAILED || state == SPINDLE_STATE_EVICTED)
 		return spn_group_error(sp);
 	err = load_relaxed(&status->tx_error);
 	if (err)

@@ -8,6 +8,8 @@
  * time to time. A pass that leaves something unreleased sees to it that a look
  * will come; looks go on by themselves while anybody is waited for. An idle
  * group has none.
+ *
+ * Looks also find the members that are to be evicted: evict.c.
  */
 #include <linux/kobject.h>
 #include <linux/moduleparam.h>
@@ -66,6 +68,10 @@ struct sp_party {
  * struct sp_slow - the parties of a group, as one node sees them
  * @g: the group
  * @look: looks at them
+ * @queued: jiffies when it was queued; under the engine's lock, as the next two are
+ * @delay: jiffies that it was to wait for
+ * @step: milliseconds between the last two that count: what it has waited for longer
+ *	this host was away, or short of processors
  * @lock: guards @parties. Taken within the engine's lock
  * @stopped: no looks, the group is hidden; changed under the engine's lock
  * @view: number of the view; changed under @lock and the engine's lock
@@ -79,6 +85,9 @@ struct sp_party {
 struct sp_slow {
 	struct sp_group *g;
 	struct delayed_work look;
+	unsigned long queued;
+	unsigned long delay;
+	u32 step;
 	spinlock_t lock;
 	bool stopped;
 	u64 view;
@@ -94,11 +103,18 @@ static unsigned int sp_slow_ms(void)
 	return min(READ_ONCE(slow_ms), SP_SLOW_MOST);
 }
 
+/* The shorter one of the times that members may hold up senders; 0: nobody looks. */
+static unsigned int sp_slow_least(const struct sp_group *g)
+{
+	return min_not_zero(sp_slow_ms(), g->config.evict_ms);
+}
+
 static void sp_slow_queue(struct sp_slow *slow)
 {
 	/* Twice in the time allowed. */
-	queue_delayed_work(sp_wq, &slow->look,
-			   msecs_to_jiffies(sp_slow_ms() / 2) + 1);
+	slow->delay = msecs_to_jiffies(sp_slow_least(slow->g) / 2) + 1;
+	slow->queued = jiffies;
+	queue_delayed_work(sp_wq, &slow->look, slow->delay);
 }
 
 static void sp_slow_change(struct sp_party *p, bool is)
@@ -121,9 +137,12 @@ static bool sp_slow_note(struct sp_party *p, enum sp_slow_stage stage, u64 at)
 		return false;
 	}
 	if (p->waited && !moved) {
+		u32 ms = sp_slow_ms();
+
 		p->moves = 0;
-		if (time_after_eq(jiffies,
-				  p->since + msecs_to_jiffies(sp_slow_ms())))
+		if (!ms)
+			sp_slow_change(p, false);
+		else if (time_after_eq(jiffies, p->since + msecs_to_jiffies(ms)))
 			sp_slow_change(p, true);
 		return true;
 	}
@@ -151,15 +170,20 @@ static s64 sp_slow_seq(const struct sp_order *o, const struct sp_desc *desc,
 	return o->start + sp_seq(index - base, o->nlanes, rank);
 }
 
-/* A lane whose sender may want room soon, if it does not already. */
+/*
+ * A lane whose sender may want room soon, if it does not already. @any: may it want some,
+ * as far as can be seen from another node?
+ */
 static bool sp_slow_tight(const struct sp_order *o, const struct sp_desc *desc,
-			  const struct sp_point *now, u64 freed, u64 head)
+			  const struct sp_point *now, u64 freed, u64 head, bool any)
 {
 	const struct sp_desc *last = &desc[(now->count - 1) & (o->depth - 1)];
 
 	/* It has said its last. */
 	if (now->count && (last->flags & SP_DESC_FIN))
 		return false;
+	if (any && sp_order_full(o, now->tail - head, now->count - freed))
+		return true;
 	return now->tail - head >= o->units / 2 ||
 	       now->count - freed >= o->depth / 2;
 }
@@ -170,8 +194,8 @@ static bool sp_slow_is_starved(const struct sp_lane_tx *lane)
 	return READ_ONCE(lane->starved) == lane->tx.freed + 1;
 }
 
-/* Do senders wait for a member whose next message is at @first? */
-static bool sp_slow_holds(const struct sp_group *g, s64 first)
+/* Do senders wait for a member whose next message is at @first? @any: or may they? */
+static bool sp_slow_holds(const struct sp_group *g, s64 first, bool any)
 {
 	const struct sp_order *o = &g->core.order;
 	u32 i;
@@ -184,7 +208,7 @@ static bool sp_slow_holds(const struct sp_group *g, s64 first)
 		if (lane->freed == lane->taken)
 			continue;
 		tight = sp_slow_tight(o, lane->desc, &lane->now, lane->freed,
-				      lane->head);
+				      lane->head, any);
 		if (!tight && lane->node == g->self) {
 			const struct sp_lane_tx *tx = g->lanes[lane->lane];
 
@@ -231,7 +255,55 @@ static bool sp_slow_first(const struct sp_order *o, u64 cursor, s64 *seq)
 	return false;
 }
 
-static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
+/**
+ * sp_slow_place() - where a member is that senders wait for
+ * @g: the group
+ * @local: the member
+ *
+ * A detached member also moves by taking what is in its queue. Context: the engine's lock
+ * is held.
+ *
+ * Return: the place; another one when it has read anything since.
+ */
+u64 sp_slow_place(struct sp_group *g, struct sp_local *local)
+{
+	return sp_engine_cursor(g, local) + READ_ONCE(local->queue.taken);
+}
+
+/*
+ * Note whether senders wait for a member, and for how long they have while it read nothing.
+ * That time is counted by looks: a host that was away itself does not take its own absence
+ * for the reader's. What a sender on another node wants cannot be seen: that it may find no
+ * room is enough. True when it counts.
+ */
+static bool sp_slow_hold(struct sp_slow *slow, struct sp_local *local)
+{
+	struct sp_group *g = slow->g;
+	u32 most = g->config.evict_ms;
+	bool waited = false;
+	u64 cursor, at;
+	s64 first;
+
+	if (!most || READ_ONCE(local->deaf))
+		return false;
+	at = sp_slow_place(g, local);
+	cursor = sp_engine_cursor(g, local);
+	if (cursor < local->end && sp_slow_first(&g->core.order, cursor, &first))
+		waited = sp_slow_holds(g, first, true);
+	if (waited && local->lag.waited && local->lag.at == at)
+		local->lag.held += slow->step;
+	else
+		local->lag.held = 0;
+	local->lag.at = at;
+	local->lag.waited = waited;
+	if (local->lag.held >= most) {
+		WRITE_ONCE(local->overdue, true);
+		queue_work(sp_wq, &g->event);
+	}
+	return waited;
+}
+
+static bool sp_slow_member(struct sp_slow *slow, struct sp_local *local)
 {
 	const struct sp_order *o = &slow->g->core.order;
 	struct sp_party *p = &slow->parties[local->rank];
@@ -244,7 +316,7 @@ static bool sp_slow_member(struct sp_slow *slow, const struct sp_local *local)
 	/* H in group.h, though only to be fair to the reader. */
 	cursor = smp_load_acquire(&local->cursor);
 	if (!READ_ONCE(local->deaf) && sp_slow_first(o, cursor, &first) &&
-	    sp_slow_holds(slow->g, first))
+	    sp_slow_holds(slow->g, first, false))
 		stage = READ_ONCE(local->queue.on) ? SP_SLOW_QUEUE :
 			SP_SLOW_READ;
 	waited = sp_slow_note(p, stage, cursor);
@@ -297,7 +369,7 @@ static enum sp_slow_stage sp_slow_waits(const struct sp_group *g, u32 own, u32 n
 	/* Nor is there a lane then. */
 	if (!tx || tx->freed >= now->count)
 		return SP_SLOW_NONE;
-	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head) &&
+	if (!sp_slow_tight(o, tx->desc, now, tx->freed, tx->head, false) &&
 	    !sp_slow_is_starved(g->lanes[own]))
 		return SP_SLOW_NONE;
 	oldest = sp_slow_seq(o, tx->desc, tx->freed, now->round, tx->rank);
@@ -364,15 +436,18 @@ static bool sp_slow_node(struct sp_slow *slow, u32 node)
 static bool sp_slow_judge(struct sp_slow *slow)
 {
 	struct sp_group *g = slow->g;
-	const struct sp_local *local;
+	struct sp_local *local;
 	bool waited = false;
 	u32 i;
 
 	if (!g->core.order.nlanes)
 		return false;
-	list_for_each_entry(local, &g->locals, on_group)
+	list_for_each_entry(local, &g->locals, on_group) {
+		/* Who has left is not named, but what it has not read may hold up others. */
+		waited |= sp_slow_hold(slow, local);
 		if (local->rank != ~0U)
 			waited |= sp_slow_member(slow, local);
+	}
 	for (i = 0; i < slow->nnodes; i++)
 		if (i != g->self)
 			waited |= sp_slow_node(slow, i);
@@ -469,7 +544,8 @@ static void sp_slow_look(struct work_struct *work)
 	spin_lock_bh(&engine->lock);
 	spin_lock_bh(&slow->lock);
 	WRITE_ONCE(slow->g->counters.looks, slow->g->counters.looks + 1);
-	if (slow->stopped || slow->g->closing || !sp_slow_ms())
+	slow->step = jiffies_to_msecs(min(jiffies - slow->queued, slow->delay));
+	if (slow->stopped || slow->g->closing || !sp_slow_least(slow->g))
 		sp_slow_clear(slow);
 	else if (sp_slow_judge(slow))
 		sp_slow_queue(slow);
@@ -491,7 +567,8 @@ void sp_slow_arm(struct sp_group *g)
 	bool held;
 	u32 i;
 
-	if (delayed_work_pending(&slow->look) || slow->stopped || !sp_slow_ms())
+	if (delayed_work_pending(&slow->look) || slow->stopped ||
+	    !sp_slow_least(g))
 		return;
 	held = c->order.released != c->order.published;
 	for (i = 0; !held && i < c->nown; i++)

@@ -238,6 +238,7 @@ SP_CONFIG(max_msg);
 SP_CONFIG(depth);
 SP_CONFIG(silent_ms);
 SP_CONFIG(link_ms);
+SP_CONFIG(evict_ms);
 
 SP_LANES(sent, messages);
 SP_LANES(sent_bytes, bytes);
@@ -257,6 +258,7 @@ SP_COUNTER(detach_nomem);
 SP_COUNTER(view_changes);
 SP_COUNTER(view_change_us);
 SP_COUNTER(suspicions);
+SP_COUNTER(evictions);
 SP_COUNTER(reconnects);
 
 static const struct attribute *sp_group_attrs[] = {
@@ -275,6 +277,7 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_depth.attr,
 	&sp_attr_silent_ms.attr,
 	&sp_attr_link_ms.attr,
+	&sp_attr_evict_ms.attr,
 	NULL
 };
 
@@ -297,6 +300,7 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_view_changes.attr,
 	&sp_attr_view_change_us.attr,
 	&sp_attr_suspicions.attr,
+	&sp_attr_evictions.attr,
 	&sp_attr_reconnects.attr,
 	NULL
 };

@@ -47,7 +47,7 @@ PROGRAMS = {
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'completion',
     'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
     'links_test': 'completion', 'stable_test': 'completion', 'trace_test': 'polled',
-    'churn_test': 'polled',
+    'churn_test': 'polled', 'evict_test': 'polled',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}

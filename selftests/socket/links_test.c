@@ -146,17 +146,6 @@ static void read_all(struct world *w)
 	}
 }
 
-static unsigned long long counter(const struct st_group *g, unsigned int node, const char *name)
-{
-	char path[256], text[64];
-
-	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s/counters/%s", st_addr(node),
-		 g->name, name);
-	if (!st_read_file(path, text, sizeof(text)))
-		FAIL("%s: %s", path, st_err(errno));
-	return strtoull(text, NULL, 10);
-}
-
 /* Nobody was suspected for it. */
 static void nobody_lost(const struct st_group *g)
 {
@@ -165,7 +154,7 @@ static void nobody_lost(const struct st_group *g)
 	for (i = 0; i < g->n; i++)
 		CHECK_EQ(st_info(g->fd[i]).view, 1);
 	for (i = 0; i < g->nodes; i++)
-		CHECK_EQ(counter(g, i, "suspicions"), 0);
+		CHECK_EQ(st_shown(i, g, "counters/suspicions"), 0);
 }
 
 /* The connection is lost, and there may be another one. */
@@ -198,8 +187,8 @@ TEST(lost_at_rest)
 	st_open(&g, &two);
 	for (i = 1; i <= 4; i++) {
 		lose(i & 1, !(i & 1));
-		WAIT_UNTIL(counter(&g, 0, "reconnects") == i &&
-			   counter(&g, 1, "reconnects") == i, BOUND);
+		WAIT_UNTIL(st_shown(0, &g, "counters/reconnects") == i &&
+			   st_shown(1, &g, "counters/reconnects") == i, BOUND);
 		st_say(g.fd[0], "one");
 		both_expect(&g, "one");
 		st_say(g.fd[1], "two");
@@ -261,7 +250,7 @@ static void lost_under_load(const struct st_config *c, size_t size, unsigned int
 	read_all(&w);
 	nobody_lost(&w.g);
 	for (i = 0; i < n; i++)
-		CHECK(counter(&w.g, i, "reconnects") > 0);
+		CHECK(st_shown(i, &w.g, "counters/reconnects") > 0);
 }
 
 TEST(lost_under_load_of_two)
@@ -531,7 +520,7 @@ TEST(a_view_changes_meanwhile)
 		}
 		CHECK_EQ(said, 1);
 		CHECK_EQ(st_info(g.fd[i]).members, 3);
-		CHECK_EQ(counter(&g, i, "suspicions"), 0);
+		CHECK_EQ(st_shown(i, &g, "counters/suspicions"), 0);
 	}
 	st_say(fd, "here");
 	both_expect(&g, "here");
@@ -825,16 +814,6 @@ TEST(patience_is_bounded)
 	}
 }
 
-static unsigned long shown(const struct st_group *g, const char *name)
-{
-	char path[256], text[64];
-
-	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s/%s", st_addr(0), g->name, name);
-	if (!st_read_file(path, text, sizeof(text)))
-		FAIL("%s: %s", path, st_err(errno));
-	return strtoul(text, NULL, 10);
-}
-
 TEST(patience_is_the_group_s)
 {
 	struct spindle_group_join j = { 0 };
@@ -849,8 +828,8 @@ TEST(patience_is_the_group_s)
 	st_open(&g, &c);
 	CHECK_EQ(st_info(g.fd[0]).silent_ms, 7000);
 	CHECK_EQ(st_info(g.fd[0]).link_ms, 3000);
-	CHECK_EQ(shown(&g, "silent_ms"), 7000);
-	CHECK_EQ(shown(&g, "link_ms"), 3000);
+	CHECK_EQ(st_shown(0, &g, "silent_ms"), 7000);
+	CHECK_EQ(st_shown(0, &g, "link_ms"), 3000);
 	fd = st_bound(1);
 	snprintf(j.name, sizeof(j.name), "%s", g.name);
 	st_contact(&j, st_addr(0));

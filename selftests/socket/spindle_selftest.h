@@ -576,6 +576,7 @@ struct st_config {
 	uint32_t optimise_off;	/* SPINDLE_OFF_* */
 	unsigned int silent_ms;
 	unsigned int link_ms;
+	unsigned int evict_ms;
 	int events;		/* SPINDLE_WANT_*, from the beginning */
 	bool recvinfo;
 };
@@ -602,6 +603,7 @@ static ST_UNUSED struct spindle_group_create st_create_of(const struct st_config
 		.optimise_off = c->optimise_off,
 		.silent_ms = c->silent_ms,
 		.link_ms = c->link_ms,
+		.evict_ms = c->evict_ms,
 	};
 
 	snprintf(create.name, sizeof(create.name), "%s", name);
@@ -692,6 +694,18 @@ static ST_UNUSED bool st_has_group(unsigned int node, const struct st_group *g)
 
 	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s", st_addr(node), g->name);
 	return !access(path, F_OK);
+}
+
+/* The number that a file of a group in sysfs shows. */
+static ST_UNUSED unsigned long long st_shown(unsigned int node, const struct st_group *g,
+					     const char *name)
+{
+	char path[256], text[64];
+
+	snprintf(path, sizeof(path), "/sys/kernel/spindle/%s/%s/%s", st_addr(node), g->name, name);
+	if (!st_read_file(path, text, sizeof(text)))
+		FAIL("%s: %s", path, st_err(errno));
+	return strtoull(text, NULL, 10);
 }
 
 /*
@@ -895,7 +909,8 @@ static ST_UNUSED const struct spindle_event *st_expect_view(int fd, unsigned int
 	for (; i < e->members + e->left; i++) {
 		CHECK(e->member[i].reason == SPINDLE_REASON_LEFT ||
 		      e->member[i].reason == SPINDLE_REASON_EXITED ||
-		      e->member[i].reason == SPINDLE_REASON_LOST);
+		      e->member[i].reason == SPINDLE_REASON_LOST ||
+		      e->member[i].reason == SPINDLE_REASON_SLOW);
 		CHECK_EQ(e->member[i].flags & ~SPINDLE_EM_RECEIVER, 0);
 	}
 	return e;

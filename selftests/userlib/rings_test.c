@@ -917,6 +917,27 @@ TEST(a_group_that_failed_can_be_read_to_its_last)
 	CHECK_EQ(spindle_close(sp), 0);
 }
 
+TEST(an_evicted_member_believes_nothing_that_it_reads)
+{
+	struct spindle *sp = fake_member(&small);
+	struct spindle_msg msg;
+	char buf[16];
+	unsigned int n;
+
+	deliver(1, "held");
+	deliver(1, "there");
+	CHECK_EQ(spindle_peek(sp, &msg, 1, &n), 0);
+	CHECK_EQ(n, 1);
+	fake_set_state(SPINDLE_STATE_EVICTED, ENOBUFS);
+	CHECK_EQ(spindle_release(sp, msg.entry), -ENOBUFS);
+	CHECK_EQ(peek(sp), -ENOBUFS);
+	CHECK_EQ(spindle_recv(sp, buf, sizeof(buf), NULL), -ENOBUFS);
+	CHECK_EQ(spindle_send(sp, "x", 1), -ENOBUFS);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, -1), 0);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_BLOCK, -1), 0);
+	CHECK_EQ(spindle_close(sp), 0);
+}
+
 TEST(shutdown_gives_up_the_claim)
 {
 	struct spindle *sp = fake_member(&small);

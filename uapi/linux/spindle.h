@@ -58,7 +58,7 @@
 #define SPINDLE_MAX_WINDOW	(8U << 20)
 #define SPINDLE_MIN_DEPTH	16U
 #define SPINDLE_MAX_DEPTH	16384U
-#define SPINDLE_MIN_PATIENCE	50U	/* milliseconds: silent_ms and link_ms */
+#define SPINDLE_MIN_PATIENCE	50U	/* milliseconds: silent_ms, link_ms, evict_ms */
 #define SPINDLE_MAX_PATIENCE	600000U
 
 /**
@@ -128,6 +128,8 @@ struct sockaddr_spindle {
  *	SPINDLE_MIN_PATIENCE to SPINDLE_MAX_PATIENCE; 0: the module's suspect_ms
  * @link_ms: milliseconds that two nodes may be without a connection, while they try to
  *	have another one, before one of them is lost; likewise; 0, or more: as @silent_ms
+ * @evict_ms: milliseconds that a member may hold up senders, and read nothing, before it
+ *	is evicted, SPINDLE_MIN_PATIENCE to SPINDLE_MAX_PATIENCE; 0: they wait for it for ever
  * @__resv: must be zero
  */
 struct spindle_group_create {
@@ -142,7 +144,8 @@ struct spindle_group_create {
 	__u32	max_members;
 	__u32	silent_ms;
 	__u32	link_ms;
-	__u32	__resv[4];
+	__u32	evict_ms;
+	__u32	__resv[3];
 };
 
 /**
@@ -159,6 +162,7 @@ struct spindle_group_create {
  * @max_members: as @members
  * @silent_ms: as @members
  * @link_ms: as @members
+ * @evict_ms: as @members
  * @__resv: must be zero
  */
 struct spindle_group_join {
@@ -173,7 +177,8 @@ struct spindle_group_join {
 	__u32	max_members;
 	__u32	silent_ms;
 	__u32	link_ms;
-	__u32	__resv[5];
+	__u32	evict_ms;
+	__u32	__resv[4];
 };
 
 enum spindle_group_state {
@@ -182,6 +187,7 @@ enum spindle_group_state {
 	SPINDLE_STATE_ACTIVE,		/* messages flow */
 	SPINDLE_STATE_FAILED,		/* this node cannot go on; see @error */
 	SPINDLE_STATE_CLOSED,		/* all senders shut down, or this member left */
+	SPINDLE_STATE_EVICTED,		/* this member did not read: the others go on */
 };
 
 /**
@@ -189,7 +195,7 @@ enum spindle_group_state {
  * @name: its name
  * @view: number of the current view, 0 before the first
  * @state: enum spindle_group_state
- * @error: the errno the group failed with, else 0
+ * @error: the errno the group failed with; ENOBUFS for who was evicted; else 0
  * @rank: this member's rank; ~0 before the first view, and in no view any more
  * @members: members of the view (before the first: members waited for)
  * @senders: senders of the view (before the first: as configured)
@@ -202,6 +208,7 @@ enum spindle_group_state {
  * @max_members: members of any view at most
  * @silent_ms: milliseconds without a sign of a node before it is lost
  * @link_ms: milliseconds without a connection to a node before it is lost
+ * @evict_ms: milliseconds of holding up senders before a member is evicted; 0: never
  * @__resv: reads as zero
  */
 struct spindle_group_info {
@@ -221,7 +228,8 @@ struct spindle_group_info {
 	__u32	max_members;
 	__u32	silent_ms;
 	__u32	link_ms;
-	__u32	__resv[4];
+	__u32	evict_ms;
+	__u32	__resv[3];
 };
 
 /*
@@ -297,6 +305,7 @@ enum spindle_reason {
 	SPINDLE_REASON_LEFT,		/* it wanted to */
 	SPINDLE_REASON_EXITED,		/* its socket was closed, or it was killed */
 	SPINDLE_REASON_LOST,		/* its node was not heard any more */
+	SPINDLE_REASON_SLOW,		/* it did not read, and was evicted */
 };
 
 /* spindle_event_member.flags */
@@ -452,8 +461,11 @@ struct spindle_rings {
  * @rx_base: the first that is this program's, as @published counts
  * @flags: SPINDLE_NEED_WAKEUP, and perhaps with it SPINDLE_RX_MAY_WAIT
  * @state: enum spindle_group_state. What was published before it became
- *	FAILED or CLOSED is the last
- * @error: the errno the group failed with; valid once @state says so
+ *	FAILED or CLOSED is the last. Once it is EVICTED nothing that was published is
+ *	kept: lanes read as zeros, deliveries may be any. So who has read a delivery or
+ *	a message looks at @state behind that, and believes what it has read if it is not
+ * @error: the errno the group failed with, or that of who was evicted; valid once
+ *	@state says so
  * @tx_error: errno of a submission that was refused: from then on none is
  *	taken; 0: none
  * @tx_taken: submissions taken so far
