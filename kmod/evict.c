@@ -6,23 +6,21 @@
  * without it (core/ballot.c). Other members of the node stay.
  *
  * Looks (observe/slow.c) find such members, since they know who is waited for. They
- * cannot take sp_ctl, and leave a mark: sp_local.overdue.
+ * cannot take sp_ctl, and leave the rest to the work of the group's events.
  */
 #include "af_spindle.h"
 #include "engine.h"
 #include "observe/observe.h"
 
-/* Has a member moved since it was marked, or does nobody wait for it any more? */
-static bool sp_evict_late(struct sp_group *g, struct sp_local *local)
+static bool sp_evict_due(struct sp_group *g, struct sp_local *local)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
-	bool late;
+	bool due;
 
 	spin_lock_bh(&engine->lock);
-	late = READ_ONCE(local->deaf) || READ_ONCE(g->closing) ||
-	       sp_slow_place(g, local) != local->lag.at;
+	due = !READ_ONCE(g->closing) && sp_slow_overdue(g, local);
 	spin_unlock_bh(&engine->lock);
-	return late;
+	return due;
 }
 
 static void sp_evict(struct sp_group *g, struct sp_local *local)
@@ -57,7 +55,7 @@ static void sp_evict(struct sp_group *g, struct sp_local *local)
 }
 
 /**
- * sp_evict_overdue() - evict the members that looks have marked
+ * sp_evict_overdue() - evict the members that are overdue
  * @g: the group
  *
  * Context: sp_ctl is held, may sleep.
@@ -70,10 +68,7 @@ void sp_evict_overdue(struct sp_group *g)
 	if (g->ending || g->view.state != SP_VIEW_ACTIVE)
 		return;
 	list_for_each_entry(local, &g->locals, on_group) {
-		if (!READ_ONCE(local->overdue))
-			continue;
-		WRITE_ONCE(local->overdue, false);
-		if (!sp_evict_late(g, local))
+		if (sp_evict_due(g, local))
 			sp_evict(g, local);
 		/* The last one of the node has ended the group here. */
 		if (g->ending)

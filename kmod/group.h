@@ -281,8 +281,7 @@ struct sp_queue {
  * @fin: it has shut down sending; under sp_ctl until the group is active
  * @deaf: it reads no more, or is closed: whatever comes counts as consumed
  * @evicted: it did not read: see evict.c; under sp_ctl, before @deaf
- * @overdue: a look has found that it is to be evicted
- * @lag: where the last look found it (sp_slow_place()), whether senders waited for it, and
+ * @lag: where the last look found it, whether senders waited for it, and
  *	for how many milliseconds, by looks, they have since. Under the engine's lock
  * @rings: what it shares with its program, or NULL; set once (release) under
  *	sp_ctl and the engine's lock
@@ -308,7 +307,6 @@ struct sp_local {
 	bool fin;
 	bool deaf;
 	bool evicted;
-	bool overdue;
 	struct {
 		u64 at;
 		bool waited;

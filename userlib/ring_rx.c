@@ -121,20 +121,20 @@ bool spn_rx_ready(struct spindle *sp)
 /* Describe the message or event at the read position. */
 static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 {
-	const struct spindle_delivery copy = *delivery(sp, sp->rx.next), *d = &copy;
-	uint32_t lane = d->lane & SPINDLE_DELIVERY_LANE;
+	const struct spindle_delivery d = *delivery(sp, sp->rx.next);
+	uint32_t lane = d.lane & SPINDLE_DELIVERY_LANE;
 	int ret;
 
 	if (rx_evicted(sp))
 		return spn_group_error(sp);
-	if (is_event(d)) {
+	if (is_event(&d)) {
 		*msg = (struct spindle_msg) {
 			.rank = ~0U,
-			.seq = d->seq,
+			.seq = d.seq,
 			.entry = sp->rx.next,
 			.flags = SPINDLE_MSG_EVENT,
-			.event = d->lane,
-			.number = d->pos,
+			.event = d.lane,
+			.number = d.pos,
 		};
 		return 0;
 	}
@@ -146,10 +146,10 @@ static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 			return ret;
 	}
 	*msg = (struct spindle_msg) {
-		.data = sp->map.lanes[lane] + spn_offset(&sp->map, d->pos),
-		.len = d->len,
-		.rank = d->lane >> SPINDLE_DELIVERY_RANK_SHIFT,
-		.seq = d->seq,
+		.data = sp->map.lanes[lane] + spn_offset(&sp->map, d.pos),
+		.len = d.len,
+		.rank = d.lane >> SPINDLE_DELIVERY_RANK_SHIFT,
+		.seq = d.seq,
 		.entry = sp->rx.next,
 	};
 	return 0;

@@ -38,7 +38,7 @@ void sp_slow_stop(struct sp_group *g);
 void sp_slow_exit(struct sp_group *g);
 void sp_slow_arm(struct sp_group *g);
 void sp_slow_starved(struct sp_group *g, struct sp_lane_tx *lane);
-u64 sp_slow_place(struct sp_group *g, struct sp_local *local);
+bool sp_slow_overdue(struct sp_group *g, struct sp_local *local);
 bool sp_slow_watches(struct sp_group *g);
 ssize_t sp_slow_show(struct sp_group *g, char *buf);
 

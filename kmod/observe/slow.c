@@ -255,19 +255,10 @@ static bool sp_slow_first(const struct sp_order *o, u64 cursor, s64 *seq)
 	return false;
 }
 
-/**
- * sp_slow_place() - where a member is that senders wait for
- * @g: the group
- * @local: the member
- *
- * A detached member also moves by taking what is in its queue. Context: the engine's lock
- * is held.
- *
- * Return: the place; another one when it has read anything since.
- */
-u64 sp_slow_place(struct sp_group *g, struct sp_local *local)
+/* Where a member is: another place when it has read anything, be it out of its queue. */
+static u64 sp_slow_place(const struct sp_local *local, u64 cursor)
 {
-	return sp_engine_cursor(g, local) + READ_ONCE(local->queue.taken);
+	return cursor + READ_ONCE(local->queue.taken);
 }
 
 /*
@@ -286,8 +277,8 @@ static bool sp_slow_hold(struct sp_slow *slow, struct sp_local *local)
 
 	if (!most || READ_ONCE(local->deaf))
 		return false;
-	at = sp_slow_place(g, local);
 	cursor = sp_engine_cursor(g, local);
+	at = sp_slow_place(local, cursor);
 	if (cursor < local->end && sp_slow_first(&g->core.order, cursor, &first))
 		waited = sp_slow_holds(g, first, true);
 	if (waited && local->lag.waited && local->lag.at == at)
@@ -296,11 +287,27 @@ static bool sp_slow_hold(struct sp_slow *slow, struct sp_local *local)
 		local->lag.held = 0;
 	local->lag.at = at;
 	local->lag.waited = waited;
-	if (local->lag.held >= most) {
-		WRITE_ONCE(local->overdue, true);
+	if (local->lag.held >= most)
 		queue_work(sp_wq, &g->event);
-	}
 	return waited;
+}
+
+/**
+ * sp_slow_overdue() - is a member to be evicted
+ * @g: the group, active
+ * @local: the member
+ *
+ * What the last look has found, unless the member has read anything since. Context: the
+ * engine's lock is held.
+ *
+ * Return: true when it has held up senders, and read nothing, for the group's evict_ms.
+ */
+bool sp_slow_overdue(struct sp_group *g, struct sp_local *local)
+{
+	u32 most = g->config.evict_ms;
+
+	return most && local->lag.held >= most && !READ_ONCE(local->deaf) &&
+	       sp_slow_place(local, sp_engine_cursor(g, local)) == local->lag.at;
 }
 
 static bool sp_slow_member(struct sp_slow *slow, struct sp_local *local)

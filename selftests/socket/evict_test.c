@@ -208,6 +208,7 @@ TEST(what_it_had_sent)
 	until_evicted(&w);
 	others_go_on(&w, 2, 1);
 	CHECK_EQ(st_info(w.g.fd[1]).sent, 5);
+	CHECK_OK(st_option(w.g.fd[1], SPINDLE_SYNC, SPINDLE_SYNC_RECEIVED));
 }
 
 /* Its own message is the one that it does not take. */
