@@ -111,6 +111,7 @@ bool sp_suspect(struct sp_ballot *b, u32 node);
 bool sp_suspect_as(struct sp_ballot *b, u32 node, bool outranked);
 bool sp_suspect_in_return(struct sp_ballot *b, u32 node);
 u64 sp_unsuspected(const struct sp_ballot *b);
+bool sp_suspect_waits(const struct sp_ballot *b, u64 heard);
 bool sp_suspect_others(struct sp_ballot *b);
 bool sp_suspect_accuse(struct sp_ballot *b);
 

@@ -92,6 +92,24 @@ u64 sp_unsuspected(const struct sp_ballot *b)
 	return (n < 64 ? (1ull << n) - 1 : ~0ull) & ~sp_ballot_own(b)->suspected;
 }
 
+/**
+ * sp_suspect_waits() - are nodes that are not heard to be waited for
+ * @b: this node's part in the end of the view
+ * @heard: the nodes that this node hears now, by rank, and itself
+ *
+ * A node that hears no majority cannot tell that the others are gone: it may itself be
+ * cut off from them. If it suspects them it is out of the view for good; if it waits, the
+ * view goes on when a majority is heard again, unless others have gone on meanwhile. That
+ * is safe, for nothing depends on how soon a node is suspected, and holds up nobody:
+ * no majority needs a node that does not hear it to suspect anybody.
+ *
+ * Return: true when silence alone is no reason to suspect a node.
+ */
+bool sp_suspect_waits(const struct sp_ballot *b, u64 heard)
+{
+	return !b->minority && !sp_view_quorum(b->view, sp_unsuspected(b) & heard);
+}
+
 /* What follows from the report of one node. */
 static bool sp_suspect_adopt_one(struct sp_ballot *b, u32 node)
 {

@@ -93,6 +93,28 @@ static void suspect_outranks(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, own(c, 2)->outranked, 9ull);
 }
 
+/* Who hears no majority waits, and so does who hears one only with nodes that it suspects. */
+static void suspect_waits(struct kunit *test)
+{
+	struct cluster *c = cluster_new(test, 5);
+	struct sp_ballot *b = &c->b[2];
+
+	KUNIT_EXPECT_TRUE(test, sp_suspect_waits(b, 1 << 2));
+	KUNIT_EXPECT_TRUE(test, sp_suspect_waits(b, 1 << 2 | 1 << 4));
+	KUNIT_EXPECT_FALSE(test, sp_suspect_waits(b, 1 << 2 | 1 << 4 | 1 << 1));
+	KUNIT_EXPECT_FALSE(test, sp_suspect_waits(b, 0x1f));
+	sp_suspect(b, 4);
+	KUNIT_EXPECT_TRUE(test, sp_suspect_waits(b, 1 << 2 | 1 << 4 | 1 << 1));
+	KUNIT_EXPECT_FALSE(test, sp_suspect_waits(b, 1 << 2 | 1 << 3 | 1 << 1));
+	/* Half of the nodes with the lowest rank are a majority, the other half is none. */
+	cluster_init(test, c, 4);
+	KUNIT_EXPECT_FALSE(test, sp_suspect_waits(&c->b[3], 1 << 3 | 1 << 0));
+	KUNIT_EXPECT_TRUE(test, sp_suspect_waits(&c->b[3], 1 << 3 | 1 << 1));
+	/* Who goes on without a majority waits for none. */
+	c->b[3].minority = true;
+	KUNIT_EXPECT_FALSE(test, sp_suspect_waits(&c->b[3], 1 << 3));
+}
+
 /* A node that a majority suspects is suspected, and one of a higher rank or not. */
 static void suspect_doomed(struct kunit *test)
 {
@@ -1032,6 +1054,7 @@ static void suspect_any_order_deaths(struct kunit *test)
 static struct kunit_case sp_suspect_cases[] = {
 	KUNIT_CASE(suspect_once),
 	KUNIT_CASE(suspect_outranks),
+	KUNIT_CASE(suspect_waits),
 	KUNIT_CASE(suspect_doomed),
 	KUNIT_CASE(suspect_all_bits),
 	KUNIT_CASE(suspect_take_up),

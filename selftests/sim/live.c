@@ -105,6 +105,14 @@ void live_lost(struct live *l, u32 a, u32 b)
 		l->nodes[b].blame = true;
 }
 
+static bool live_wants(struct live *l, u32 a, u32 b)
+{
+	struct lnode *n = &l->nodes[a];
+
+	return n->state == NODE_IN && lnode_rank(n, b) >= 0 &&
+		!lnode_suspects(n, b);
+}
+
 static void live_try(struct live *l, u32 a, u32 b, u32 delay)
 {
 	struct lpair *p = live_pair(l, a, b);
@@ -113,6 +121,32 @@ static void live_try(struct live *l, u32 a, u32 b, u32 delay)
 		return;
 	p->trying = true;
 	live_after(l, delay, LE_TRY, a, b, 0);
+}
+
+/* What kept two nodes from each other is over: one that waits for that is to see it. */
+static void live_hopes(struct live *l, u32 a, u32 b)
+{
+	if ((l->nodes[a].waits >> b & 1) || (l->nodes[b].waits >> a & 1))
+		live_try(l, a, b, rng_range(&l->rng, 1, l->suspect / 6));
+	if (l->nodes[a].waits)
+		lnode_kick(&l->nodes[a]);
+	if (l->nodes[b].waits)
+		lnode_kick(&l->nodes[b]);
+}
+
+/*
+ * Try once more, unless nobody waits but who waits for ever, and it would be in vain: then
+ * live_hopes() sees to it.
+ */
+static void live_again(struct live *l, u32 a, u32 b)
+{
+	bool vain = live_blocked(l, a, b) || l->nodes[a].paused || l->nodes[b].paused ||
+		    l->nodes[a].state == NODE_CRASHED || l->nodes[b].state == NODE_CRASHED;
+	bool hasty = (live_wants(l, a, b) && !(l->nodes[a].waits >> b & 1)) ||
+		     (live_wants(l, b, a) && !(l->nodes[b].waits >> a & 1));
+
+	if (hasty || !vain)
+		live_try(l, a, b, rng_range(&l->rng, 50, l->suspect / 6));
 }
 
 /* A node waits for another one to be reachable, for so long. */
@@ -452,6 +486,7 @@ static void live_heal(struct live *l, u32 a, u32 b, bool one)
 		p->blocked[b > a]--;
 	lnet_go(l, live_dir(l, a, b));
 	lnet_go(l, live_dir(l, b, a));
+	live_hopes(l, a, b);
 }
 
 static void live_pause(struct live *l, struct lnode *n, u32 len)
@@ -494,6 +529,8 @@ static void live_resume(struct live *l, struct lnode *n)
 	lnode_schedule(n, 1);
 	lapp_unblock(n);
 	lapp_delivered(n);
+	for (i = 0; i < l->nnodes; i++)
+		live_hopes(l, n->id, i);
 }
 
 static void live_join(struct live *l, u32 node, u32 contact)
@@ -503,8 +540,13 @@ static void live_join(struct live *l, u32 node, u32 contact)
 
 	if (n->paused || l->nprogs == LIVE_MAX_PROGS)
 		return;
-	if (n->state != NODE_IN && n->state != NODE_JOINING)
+	if (n->state != NODE_IN && n->state != NODE_JOINING) {
+		u32 i;
+
 		lnode_join(n);
+		for (i = 0; i < l->nnodes; i++)
+			live_hopes(l, node, i);
+	}
 	p = lapp_new(l, node);
 	live_trace(l, "program %u on node %u wants to join", p->uid, node);
 	live_after(l, 1, LE_ASK, p->uid, contact, 0);
@@ -628,14 +670,6 @@ enum answer {
 	ANSWER_YES,
 };
 
-static bool live_wants(struct live *l, u32 a, u32 b)
-{
-	struct lnode *n = &l->nodes[a];
-
-	return n->state == NODE_IN && lnode_rank(n, b) >= 0 &&
-		!lnode_suspects(n, b);
-}
-
 /* What @b says when @a, which wants it, asks for a connection. */
 static enum answer live_answer(struct live *l, u32 a, u32 b)
 {
@@ -694,8 +728,9 @@ static void live_carry(struct live *l, u32 a, u32 b)
 		l->nodes[a].ends[b].wait++;
 		l->nodes[b].ends[a].wait++;
 		lnet_carry(l, a, b);
+		live_hopes(l, a, b);
 	} else if (live_wants(l, a, b) || live_wants(l, b, a)) {
-		live_try(l, a, b, rng_range(&l->rng, 50, l->suspect / 6));
+		live_again(l, a, b);
 	} else {
 		lnet_give_up(l, a, b);
 	}
@@ -718,7 +753,7 @@ static void live_attempt(struct live *l, u32 a, u32 b)
 	if ((!live_dead(l, a, b) || !live_dead(l, b, a)) &&
 	    !(l->opts.broken & LIVE_BREAK_OLD_QP)) {
 		if (live_wants(l, a, b) || live_wants(l, b, a))
-			live_try(l, a, b, rng_range(&l->rng, 50, l->suspect / 6));
+			live_again(l, a, b);
 		return;
 	}
 	for (i = 0; i < 2; i++) {
@@ -754,7 +789,7 @@ static void live_attempt(struct live *l, u32 a, u32 b)
 		}
 	}
 	if (again)
-		live_try(l, a, b, rng_range(&l->rng, 50, l->suspect / 6));
+		live_again(l, a, b);
 }
 
 /* One side has no use for the connection; what it said last is to arrive. */

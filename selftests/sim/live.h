@@ -361,6 +361,7 @@ enum node_state {
  * @dirty: the own report has changed, and is to be sent
  * @heard: something has come since the agreement was looked at
  * @gone: suspected nodes that are fenced off, by rank
+ * @waits: nodes, by number, that it would suspect if it heard a majority
  * @bank: which of @views, @reports and @peers are of this view
  * @last: what it said last of the view before this one
  * @early: what others said of views to come
@@ -389,6 +390,7 @@ struct lnode {
 	bool dirty;
 	bool heard;
 	u64 gone;
+	u64 waits;
 	u32 held;
 	struct sp_core core;
 	struct sp_own own[SP_MAX_NODE_LANES];
@@ -557,6 +559,7 @@ void lnode_local(struct lnode *n);
 void lnode_consumed(struct lnode *n);
 void lnode_completed(struct lnode *n);
 void lnode_rested(struct lnode *n);
+u64 lnode_heard(struct lnode *n);
 void lnode_flush(struct lnode *n, u32 id, u64 inc);
 void lnode_receive(struct lnode *n, const struct msg *m);
 void lnode_connected(struct lnode *n, u32 peer, bool welcome);

@@ -276,6 +276,28 @@ static void lcheck_out(struct live *l, struct lnode *n)
 		       n->id);
 }
 
+/* Does a node wait for a majority, or for one that does and that it hears? */
+static bool lcheck_waits(struct live *l, struct lnode *n)
+{
+	const struct sp_view *v = lnode_view(n);
+	u64 heard = lnode_heard(n);
+	u32 some = 0;
+	u32 i;
+
+	for (i = 0; i < v->nnodes; i++)
+		some += (heard >> i & 1) && !sp_suspects(&n->ballot, i);
+	if (n->waits && 2 * some > v->nnodes)
+		live_violation(l, "node %u waits, although it hears a majority", n->id);
+	for (i = 0; i < v->nnodes; i++) {
+		struct lnode *peer = &l->nodes[live_id(&v->nodes[i].addr)];
+
+		if (peer->state == NODE_IN && peer->waits && !sp_suspects(&n->ballot, i) &&
+		    lnode_view(peer)->id == v->id)
+			return true;
+	}
+	return false;
+}
+
 /* Nothing moves any more: is that how it should be? */
 void lcheck_end(struct live *l)
 {
@@ -285,7 +307,7 @@ void lcheck_end(struct live *l)
 	for (i = 0; i < l->nnodes && !l->violated; i++) {
 		struct lnode *n = &l->nodes[i];
 
-		if (n->state == NODE_IN) {
+		if (n->state == NODE_IN && !lcheck_waits(l, n)) {
 			lcheck_node(l, n);
 			in++;
 		}

@@ -933,6 +933,69 @@ static bool lnode_left(struct lnode *n)
 	return true;
 }
 
+/* The nodes that it hears now, by rank, and itself. */
+u64 lnode_heard(struct lnode *n)
+{
+	struct live *l = n->l;
+	u64 heard = 1ull << n->ballot.self;
+	u32 i;
+
+	for (i = 0; i < lnode_view(n)->nnodes; i++) {
+		u32 id = lnode_id(n, i);
+
+		if (i != n->ballot.self && live_pair(l, n->id, id)->up &&
+		    n->ends[id].keyed && !n->ends[id].lost &&
+		    !live_blocked(l, n->id, id) && !l->nodes[id].paused &&
+		    l->nodes[id].state != NODE_CRASHED)
+			heard |= 1ull << i;
+	}
+	return heard;
+}
+
+static bool lnode_lonely(struct lnode *n)
+{
+	return sp_suspect_waits(&n->ballot, lnode_heard(n));
+}
+
+/* A node is not heard for too long. It is waited for where no majority is heard. */
+static void lnode_miss(struct lnode *n, u32 id)
+{
+	int rank = lnode_rank(n, id);
+
+	if (rank < 0 || sp_suspects(&n->ballot, rank))
+		return;
+	if (!lnode_lonely(n) || lnode_left(n)) {
+		lnode_suspect(n, id);
+		return;
+	}
+	live_trace(n->l, "node %u waits for node %u", n->id, id);
+	n->waits |= 1ull << id;
+}
+
+/* Should a majority be heard again, each of those that are not has all its time anew. */
+static void lnode_reunite(struct lnode *n)
+{
+	struct live *l = n->l;
+	bool lonely = lnode_lonely(n);
+	u32 id;
+
+	if (!n->waits || (lonely && !lnode_left(n)))
+		return;
+	live_trace(l, "node %u waits no longer", n->id);
+	for (id = 0; id < l->nnodes; id++) {
+		if (!(n->waits >> id & 1) || lnode_rank(n, id) < 0)
+			continue;
+		if (lonely)
+			lnode_suspect(n, id);
+		else if (l->nodes[id].paused)
+			live_after(l, l->suspect, LE_SILENT, n->id, id,
+				   l->nodes[id].pauses);
+		if (!lonely && (!live_pair(l, n->id, id)->up || n->ends[id].lost))
+			live_patience(n, id);
+	}
+	n->waits = 0;
+}
+
 /* Does it come of a connection that is known to be dead by now? */
 static bool lnode_stale(struct lnode *n, const struct msg *m)
 {
@@ -996,11 +1059,11 @@ static void lnode_message(struct lnode *n, const struct msg *m)
 	case MSG_DETECT:
 		if (n->ends[m->from].wait == m->arg &&
 		    (!n->ends[m->from].keyed || n->ends[m->from].lost))
-			lnode_suspect(n, m->from);
+			lnode_miss(n, m->from);
 		break;
 	case MSG_SILENT:
 		if (l->nodes[m->from].paused && l->nodes[m->from].pauses == m->arg)
-			lnode_suspect(n, m->from);
+			lnode_miss(n, m->from);
 		break;
 	case MSG_SUSPECTED:
 		if (!live_pair(l, n->id, m->from)->up && rank >= 0 &&
@@ -1098,6 +1161,7 @@ void lnode_join(struct lnode *n)
 	n->crash_post = 0;
 	n->crash_install = false;
 	n->paused = false;
+	n->waits = 0;
 	memset(n->early, 0, sizeof(n->early));
 	for (i = 0; i < l->nnodes; i++) {
 		n->ends[i].holds = false;
@@ -1224,6 +1288,7 @@ void lnode_run(struct lnode *n)
 	lnode_inbox(n);
 	if (n->state != NODE_IN || l->violated)
 		return;
+	lnode_reunite(n);
 	lnode_agree(n);
 	if (n->state != NODE_IN || l->violated)
 		return;
@@ -1245,6 +1310,10 @@ void lnode_run(struct lnode *n)
 	if (sp_core_may_block(&n->core) && !n->kicked && !n->inbox_n &&
 	    (!n->noticed || n->core.doze.state != SP_DOZING ||
 	     !sp_core_watches(&n->core)))
+		return;
+	/* Where a majority is waited for room is looked for when one is there. */
+	if (n->waits && n->core.unposted && n->core.idle > n->core.spin &&
+	    !n->kicked && !n->inbox_n)
 		return;
 	delay = rng_range(&l->rng, 1, w->pass_gap);
 	if (n->core.unposted && n->core.idle > n->core.spin)
