@@ -223,7 +223,9 @@ static int sp_tx_open(const struct sp_sock *ss, struct sp_group *g)
 	case SP_VIEW_ACTIVE:
 		break;
 	}
-	return ss->local.lane ? 0 : -EACCES;
+	if (!ss->local.lane)
+		return -EACCES;
+	return READ_ONCE(g->minority) ? -ENETDOWN : 0;
 }
 
 /* Is there room for @len bytes? 0 and where, -EAGAIN, or why there never is. */
@@ -802,6 +804,8 @@ static __poll_t sp_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (!rx && (tx == -EPIPE || tx == -EACCES))
 		mask |= EPOLLHUP;
+	if (sp_local_uapi_state(g, &ss->local) == SPINDLE_STATE_MINORITY)
+		mask |= EPOLLPRI;
 	/* Not if the last message came, and then the failure, since we looked. */
 	if (rx != 1 && rx != -EAGAIN && sp_rx_error(ss, g))
 		mask |= EPOLLERR | EPOLLHUP;

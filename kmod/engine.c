@@ -24,6 +24,7 @@
 #define SP_SOFT_LOOKS	256	/* and looked at */
 #define SP_REST_MS	20	/* what an engine waits for more before it sleeps, at least */
 #define SP_STREAM_TICKS	2	/* between messages of a program that sends one after the other */
+#define SP_MINORITY_TICKS	(HZ / 10) /* between looks for room while no majority is heard */
 
 /**
  * sp_engine_cursor() - how far a member has consumed the log
@@ -335,7 +336,9 @@ static bool sp_engine_turn(struct sp_engine *engine, struct sp_group *g)
 	} else if (sp_engine_goes_on(g)) {
 		if (!sp_engine_stalled(c))
 			return true;
-		timer_reduce(&engine->rest, jiffies + 1);
+		/* While no majority is heard that may be long. */
+		timer_reduce(&engine->rest, jiffies + (READ_ONCE(g->minority) ?
+						       SP_MINORITY_TICKS : 1));
 	} else if (c->doze.state == SP_ASLEEP) {
 		list_del_init(&g->on_engine);
 	}

@@ -65,7 +65,7 @@ void sp_evict_overdue(struct sp_group *g)
 	struct sp_local *local;
 
 	lockdep_assert_held(&sp_ctl);
-	if (g->ending || g->view.state != SP_VIEW_ACTIVE)
+	if (g->ending || g->view.state != SP_VIEW_ACTIVE || g->minority)
 		return;
 	list_for_each_entry(local, &g->locals, on_group) {
 		if (sp_evict_due(g, local))

@@ -334,8 +334,11 @@ void sp_group_end(struct sp_group *g, int error)
 	sp_slow_stop(g);
 	sp_member_release(g, error);
 	sp_asks_end(g, 0);
-	list_for_each_entry(gp, &g->peers, on_group)
+	list_for_each_entry(gp, &g->peers, on_group) {
+		/* Nobody sends any more. */
+		gp->user.held = false;
 		sp_peer_say_bye(gp, sp_group_last_word(error));
+	}
 	sp_member_early_answer(g->node);
 	kref_get(&g->ref);
 	queue_delayed_work(sp_wq, &g->linger, 0);
@@ -624,8 +627,10 @@ void sp_group_activate(struct sp_group *g)
 		return;
 	sp_engine_add(g->node->sdev->engine, g);
 	/* Whom it did not need to hear while it formed it may need now. */
-	list_for_each_entry(gp, &g->peers, on_group)
+	list_for_each_entry(gp, &g->peers, on_group) {
 		gp->user.gave_up = false;
+		gp->user.brief = false;
+	}
 	sp_group_state_changed(g);
 	sp_asks_feed(g);
 	/* Others may have been faster, and have seen somebody go already. */

@@ -448,6 +448,7 @@ struct sp_counters {
 	u64 looks;
 	u64 view_changes;
 	u64 suspicions;
+	u64 minorities;
 	u64 evictions;
 	u64 reconnects;
 	u64 view_change_us;
@@ -505,6 +506,8 @@ struct sp_counters {
  * @restep: and is to go on
  * @dropped: nodes of the view, by rank, that are suspected and are neither read
  *	nor written to any more
+ * @minority: no majority of the view is heard: it waits for one. Written under sp_ctl by
+ *	sp_views_set_minority(), read anywhere
  * @began: when this node has wedged
  * @next: for the next view
  * @spare: its peers
@@ -586,6 +589,7 @@ struct sp_group {
 	bool stepping;
 	bool restep;
 	u64 dropped;
+	bool minority;
 	ktime_t began;
 	struct sp_next *next;
 	struct sp_peer *spare;
@@ -754,6 +758,7 @@ bool sp_views_wedged(const struct sp_group *g);
 void sp_views_step(struct sp_group *g);
 void sp_views_suspect(struct sp_group *g, struct sp_group_peer *gp,
 		      const char *why);
+bool sp_views_wait(struct sp_group *g);
 void sp_views_doubt(struct sp_group *g, u32 node, const char *why);
 void sp_views_faulty(struct sp_group *g, u64 nodes);
 void sp_views_report(struct sp_group *g, struct sp_link *link,

@@ -696,6 +696,9 @@ static int sp_joiner_add(struct sp_group *g, const struct sp_addr *addr)
 	j->addr = *addr;
 	j->user.up = sp_joiner_up;
 	j->user.down = sp_joiner_down;
+	j->user.silent_ms = g->config.silent_ms;
+	j->user.link_ms = g->config.link_ms;
+	j->user.brief = true;
 	list_add_tail(&j->list, &g->joiners);
 	ret = sp_link_use(g->node, addr, &j->user);
 	if (ret) {
@@ -802,6 +805,9 @@ static int sp_member_in(struct sp_link *link, struct sp_join *j,
 		g->coordinator = link->peer;
 		g->coord.up = sp_coord_up;
 		g->coord.down = sp_coord_down;
+		g->coord.silent_ms = g->config.silent_ms;
+		g->coord.link_ms = g->config.link_ms;
+		g->coord.brief = true;
 		sp_group_attach(g, j->local);
 		ret = sp_link_use(link->node, &link->peer, &g->coord);
 		if (ret) {

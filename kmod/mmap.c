@@ -325,19 +325,22 @@ void sp_rings_kick(struct sp_group *g, struct sp_local *local)
  */
 void sp_rings_state(const struct sp_group *g, struct sp_local *local)
 {
+	u32 state = sp_local_uapi_state(g, local);
 	struct sp_rings *r = local->rings;
 	int error = -g->error;
 
 	lockdep_assert_held(&sp_ctl);
 	if (!r)
 		return;
-	if (sp_local_evicted(local))
+	if (state == SPINDLE_STATE_EVICTED)
 		error = ENOBUFS;
+	else if (state == SPINDLE_STATE_MINORITY)
+		error = ENETDOWN;
 	else if (sp_local_out(local))
 		error = 0;
 	WRITE_ONCE(r->status->error, error);
 	/* Who sees the state sees the error, and what was published last. */
-	smp_store_release(&r->status->state, sp_local_uapi_state(g, local));
+	smp_store_release(&r->status->state, state);
 }
 
 /**

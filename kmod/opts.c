@@ -407,7 +407,7 @@ u32 sp_local_uapi_state(const struct sp_group *g, const struct sp_local *local)
 	case SP_VIEW_FORMING:
 		return SPINDLE_STATE_FORMING;
 	case SP_VIEW_ACTIVE:
-		return SPINDLE_STATE_ACTIVE;
+		return READ_ONCE(g->minority) ? SPINDLE_STATE_MINORITY : SPINDLE_STATE_ACTIVE;
 	case SP_VIEW_CLOSED:
 		return SPINDLE_STATE_CLOSED;
 	case SP_VIEW_FAILED:
@@ -442,6 +442,8 @@ static void sp_opt_info(const struct sp_sock *ss,
 		info->error = -g->error;
 	else if (info->state == SPINDLE_STATE_EVICTED)
 		info->error = ENOBUFS;
+	else if (info->state == SPINDLE_STATE_MINORITY)
+		info->error = ENETDOWN;
 	info->window = g->config.window;
 	info->max_msg = g->config.max_msg;
 	info->depth = g->config.depth;

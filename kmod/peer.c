@@ -27,7 +27,7 @@ static u64 sp_key_out[DIV_ROUND_UP(SP_KEY_MAX, sizeof(u64))];
 
 static void sp_peer_up(struct sp_link_user *user);
 static void sp_peer_down(struct sp_link_user *user, int error);
-static void sp_peer_lost(struct sp_link_user *user, const char *why);
+static bool sp_peer_lost(struct sp_link_user *user, const char *why);
 static void sp_peer_connected(struct sp_link_user *user);
 
 static void sp_peer_free(struct work_struct *work);
@@ -89,6 +89,7 @@ int sp_peers_init(struct sp_group *g)
 		if (!gp)
 			goto err_free;
 		gp->rank = i;
+		gp->user.brief = true;
 		list_add_tail(&gp->on_group, &g->peers);
 		g->peer[i] = gp;
 	}
@@ -446,22 +447,24 @@ void sp_peers_grant(struct work_struct *work)
  * the peer's node was another one. From then on a group whose messages flow has the
  * patience that it has with a link that was up, unless nobody listens there.
  */
-static bool sp_peer_hopes(const struct sp_group_peer *gp, int error)
+static bool sp_peer_hopes(struct sp_group_peer *gp, int error)
 {
-	const struct sp_group *g = gp->g;
+	struct sp_group *g = gp->g;
 
 	if (gp->key_heard || error == -ENODEV)
 		return false;
 	if (!gp->again)
 		return true;
+	if (g->view.state != SP_VIEW_ACTIVE || sp_suspects(&g->ballot, gp->rank))
+		return false;
 	switch (error) {
 	case -EBUSY:
 	case -EHOSTDOWN:
 	case -EHOSTUNREACH:
 	case -ENOMEM:
-		return g->view.state == SP_VIEW_ACTIVE &&
-		       !sp_suspects(&g->ballot, gp->rank) &&
-		       time_before(jiffies, gp->hopes);
+		return time_before(jiffies, gp->hopes) || sp_views_wait(g);
+	case -ETIMEDOUT:
+		return sp_views_wait(g);
 	default:
 		return false;
 	}
@@ -494,6 +497,11 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 	/* The link is unused when its requests are flushed: sp_peer_reap(). */
 	if (gp->bye_heard || g->ending || gp->rank < 0)
 		return;
+	/* Others wait for the peer for ever: see @brief in fabric.h. */
+	if (user->link->state == SP_LINK_UP) {
+		sp_group_fail(g, -EHOSTDOWN);
+		return;
+	}
 	if (sp_peer_hopes(gp, error) && !sp_peer_again(gp))
 		return;
 	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
@@ -506,8 +514,8 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 		sp_views_suspect(g, gp, "is lost");
 }
 
-/* The group waits for the peer no longer; others that use the link may. */
-static void sp_peer_lost(struct sp_link_user *user, const char *why)
+/* Does the group wait for the peer no longer? Others that use the link may. */
+static bool sp_peer_lost(struct sp_link_user *user, const char *why)
 {
 	struct sp_group_peer *gp = container_of(user, struct sp_group_peer,
 						user);
@@ -516,8 +524,11 @@ static void sp_peer_lost(struct sp_link_user *user, const char *why)
 	/* No message waits in a group that forms: it may do so with the others. */
 	if (gp->bye_heard || g->ending || gp->rank < 0 ||
 	    g->view.state == SP_VIEW_FORMING)
-		return;
+		return true;
+	if (sp_views_wait(g))
+		return false;
 	sp_views_suspect(g, gp, why);
+	return true;
 }
 
 static void sp_peer_connected(struct sp_link_user *user)

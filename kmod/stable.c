@@ -177,7 +177,9 @@ static int sp_stable_wait(const struct sp_sock *ss, struct sp_group *g,
 	if (state == SP_VIEW_FAILED)
 		return g->error;
 	/* It had come to its end, and its device is gone. */
-	return ending ? -ENODEV : -EAGAIN;
+	if (ending)
+		return -ENODEV;
+	return READ_ONCE(g->minority) ? -ENETDOWN : -EAGAIN;
 }
 
 /**
@@ -191,7 +193,7 @@ static int sp_stable_wait(const struct sp_sock *ss, struct sp_group *g,
  * Return: 0; -EINVAL; -ENOTCONN in no group; -EAGAIN when that time is over, or it is
  * not to wait; -EINPROGRESS when an event will come instead; -EINTR or -ERESTARTSYS;
  * -EPIPE when the member has left, -ENOBUFS when it was evicted, the errno of a group
- * that has failed, or -ENODEV: then it is not known.
+ * that has failed, -ENETDOWN while no majority is heard, or -ENODEV: then it is not known.
  */
 int sp_stable_sync(struct sp_sock *ss, int what, bool block)
 {

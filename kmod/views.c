@@ -19,7 +19,7 @@
 #include "observe/trace.h"
 
 #define SP_TEND_MS	5	/* between looks at keys and requests that go back */
-#define SP_LINGER_MS	100	/* between looks at members that are to leave */
+#define SP_LINGER_MS	100	/* between looks at members that are to leave, and for a majority */
 #define SP_COME_MS	30000	/* for who has come to say its key */
 #define SP_BYE_MS	5000	/* for who was put out to say bye, or suspect_ms */
 
@@ -153,6 +153,13 @@ static bool sp_report_send(struct sp_group_peer *gp, u32 len)
 	return false;
 }
 
+/* Nothing more is posted to a node, but the group goes on, and lacks room: sp_core.hold. */
+static void sp_views_done(struct sp_group_peer *gp)
+{
+	sp_peer_done(gp);
+	gp->user.held = !READ_ONCE(gp->g->closing);
+}
+
 /*
  * Nodes that are suspected from now on are neither read nor written to. Requests
  * to them may be sent again for a while, so room is not given away meanwhile.
@@ -174,7 +181,7 @@ static void sp_views_drop(struct sp_group *g)
 	spin_unlock_bh(&engine->lock);
 	for (i = 0; i < g->view.nnodes; i++)
 		if (fresh >> i & 1)
-			sp_peer_done(g->peer[i]);
+			sp_views_done(g->peer[i]);
 	sp_views_tend_soon(g);
 }
 
@@ -844,7 +851,7 @@ static void sp_views_part(struct sp_group *g, const struct sp_event *ev)
 	list_for_each_entry(gp, &g->peers, on_group) {
 		if (g->ending || gp->rank >= 0 || !gp->user.link || gp->bye_said)
 			continue;
-		sp_peer_done(gp);
+		sp_views_done(gp);
 		sp_peer_say_bye(gp, sp_views_farewell(ev, &gp->addr));
 	}
 }
@@ -1203,6 +1210,119 @@ void sp_views_tend_soon(struct sp_group *g)
 		sp_group_put(g);
 }
 
+/* Is a node heard now? */
+static bool sp_views_hears(const struct sp_group_peer *gp)
+{
+	const struct sp_link *link = gp->user.link;
+
+	return link && link->state == SP_LINK_UP && !sp_link_silent(link);
+}
+
+/* Can it be heard again? Who has said bye takes no part any more. */
+static bool sp_views_may_hear(const struct sp_group_peer *gp)
+{
+	return !gp->bye_heard;
+}
+
+/* Or may it only be late? */
+static bool sp_views_heard(const struct sp_group_peer *gp)
+{
+	return !sp_link_missed(&gp->user);
+}
+
+/* Are those of the view of whom this is true, and this node, no majority? */
+static bool sp_views_few(const struct sp_group *g,
+			 bool (*which)(const struct sp_group_peer *gp))
+{
+	u64 nodes = 1ull << g->self;
+	u32 i;
+
+	for (i = 0; i < g->view.nnodes; i++)
+		if (g->peer[i] && which(g->peer[i]))
+			nodes |= 1ull << i;
+	return sp_suspect_waits(&g->ballot, nodes);
+}
+
+/*
+ * Does a group have to wait for a majority? Not when none can come back. One that is at the
+ * end of its stream comes to its own end without, and one that all members here have left
+ * ends now.
+ */
+static bool sp_views_lonely(struct sp_group *g)
+{
+	if (!sp_views_live(g) || READ_ONCE(g->closing) ||
+	    !sp_views_few(g, sp_views_hears) || sp_views_few(g, sp_views_may_hear))
+		return false;
+	if (!sp_views_left(g))
+		return true;
+	sp_views_fail(g, -ENETDOWN);
+	return false;
+}
+
+/* The one place where a group begins to wait for a majority, and ends it. */
+static void sp_views_set_minority(struct sp_group *g, bool minority)
+{
+	lockdep_assert_held(&sp_ctl);
+	if (g->minority == minority)
+		return;
+	WRITE_ONCE(g->minority, minority);
+	trace_spindle_minority(g->node->name, g->name, g->view.id, minority);
+	if (minority) {
+		WRITE_ONCE(g->counters.minorities, g->counters.minorities + 1);
+		pr_info_ratelimited("spindle: %s: group %s: no majority of view %llu is heard: waits for one\n",
+				    g->node->name, g->name, g->view.id);
+		sp_views_tend_soon(g);
+	} else {
+		pr_info_ratelimited("spindle: %s: group %s: no longer waits for a majority of view %llu\n",
+				    g->node->name, g->name, g->view.id);
+	}
+	/* Who sends is told, or may go on. */
+	sp_group_state_changed(g);
+}
+
+/**
+ * sp_views_wait() - is a node that is silent for too long waited for all the same
+ * @g: the group
+ *
+ * So it is where no majority of the view is heard, until one is: see
+ * sp_suspect_waits(). Programs are told when that lasts. Context: sp_ctl is held, may sleep.
+ *
+ * Return: true when it is; false when it is to be suspected.
+ */
+bool sp_views_wait(struct sp_group *g)
+{
+	lockdep_assert_held(&sp_ctl);
+	/* Once it waits, sp_views_reunite() says how it goes on with all that are silent. */
+	if (g->minority)
+		return true;
+	if (!sp_views_lonely(g))
+		return false;
+	if (sp_views_few(g, sp_views_heard))
+		sp_views_set_minority(g, true);
+	return true;
+}
+
+/*
+ * A group that waits for a majority looks whether it hears one. The others of the view
+ * may be about to be heard, too: each has all its time once more. True: it still waits.
+ */
+static bool sp_views_reunite(struct sp_group *g)
+{
+	struct sp_group_peer *gp;
+
+	if (!g->minority)
+		return false;
+	if (sp_views_lonely(g))
+		return true;
+	if (g->ending)
+		return false;
+	list_for_each_entry(gp, &g->peers, on_group)
+		if (gp->rank >= 0 && gp->user.link && sp_link_silent(gp->user.link))
+			sp_link_await(&gp->user);
+	sp_views_set_minority(g, false);
+	return false;
+}
+
 /* Keys of nodes that are in the view no more. True: some are not given back yet. */
 static bool sp_views_reap(struct sp_group *g)
 {
@@ -1231,15 +1351,21 @@ static bool sp_views_reap(struct sp_group *g)
 static bool sp_views_release(struct sp_group *g)
 {
 	struct sp_engine *engine = g->node->sdev->engine;
-	const struct sp_group_peer *gp;
+	struct sp_group_peer *gp;
+	bool waits = false;
 
 	if (!READ_ONCE(g->core.hold))
 		return false;
 	list_for_each_entry(gp, &g->peers, on_group) {
-		if ((gp->rank < 0 || (g->dropped >> gp->rank & 1)) &&
-		    !sp_peer_flushed(gp))
-			return true;
+		if (gp->rank >= 0 && !(g->dropped >> gp->rank & 1))
+			continue;
+		if (sp_peer_flushed(gp))
+			gp->user.held = false;
+		else
+			waits = true;
 	}
+	if (waits)
+		return true;
 	spin_lock_bh(&engine->lock);
 	g->core.hold = false;
 	spin_unlock_bh(&engine->lock);
@@ -1257,6 +1383,8 @@ static bool sp_views_newcomers(struct sp_group *g)
 		if (gp->rank < 0 || !gp->comes || sp_suspects(&g->ballot, gp->rank))
 			continue;
 		waits = true;
+		if (g->minority)
+			gp->since = jiffies;
 		if (time_before(jiffies, gp->since + msecs_to_jiffies(SP_COME_MS)))
 			continue;
 		sp_views_doubt(g, gp->rank, "does not come");
@@ -1285,6 +1413,7 @@ void sp_views_tend(struct work_struct *work)
 		again |= sp_views_release(g);
 		sp_grow_sweep(g);
 		later = sp_views_leaves(g);
+		later |= sp_views_reunite(g);
 		later |= sp_views_newcomers(g);
 		if (g->dirty)
 			sp_views_step(g);

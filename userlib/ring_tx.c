@@ -23,6 +23,9 @@ static int tx_usable(struct spindle *sp)
 	state = load_acquire(&status->state);
 	if (state == SPINDLE_STATE_FAILED || state == SPINDLE_STATE_EVICTED)
 		return spn_group_error(sp);
+	/* It may be over by now, and so may the error. */
+	if (state == SPINDLE_STATE_MINORITY)
+		return -ENETDOWN;
 	err = load_relaxed(&status->tx_error);
 	if (err)
 		return -err;
@@ -83,8 +86,8 @@ bool spn_tx_ready(struct spindle *sp)
  * -EPIPE: after spindle_shutdown() or spindle_leave(), or the group is closed;
  * -EACCES: this member does not send;
  * -ENOTCONN: before spindle_ready();
- * the group's error when it has failed, or that of a submission the kernel
- * refused.
+ * the group's error when it has failed, that of a submission the kernel refused, or
+ * -ENETDOWN while no majority of the group's nodes is heard.
  */
 int spindle_claim(struct spindle *sp, struct iovec *iov, unsigned int n)
 {
@@ -172,7 +175,7 @@ static void tx_shrink(struct spindle *sp, unsigned int n, const uint32_t *lens)
  *	for it; the claim is as before;
  * -EPIPE, -EACCES, -ENOTCONN and the errors of the group or of a submission as
  * in spindle_claim(); nothing was committed, and spindle_abort() is all that can
- * be done with the claim.
+ * be done with the claim, unless a majority is heard again.
  */
 int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens)
 {

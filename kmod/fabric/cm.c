@@ -458,16 +458,19 @@ err:
  * A refusal that says nothing of us comes of a host where nobody listens, or of the CM
  * itself. The latter refuses an attempt that it has given up, and one that it knows no
  * way to answer, as after a cable was put back; but also one to an address that nobody
- * has any more. Which of these it is time tells.
+ * has any more. Which of these it is tells how long it says nothing else.
  */
-static int sp_cm_mute(const struct sp_link *link, int reason)
+static int sp_cm_mute(struct sp_link *link, int reason)
 {
 	/* Who has asked has given it up. */
 	if (link->passive)
 		return -EBUSY;
 	if (link->state != SP_LINK_UP || reason == IB_CM_REJ_INVALID_SERVICE_ID)
 		return -ECONNREFUSED;
-	return sp_link_away(link) < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
+	if (!link->mute)
+		link->mute_ms = link->clock_ms;
+	link->mute = 2;
+	return link->clock_ms - link->mute_ms < SP_MUTE_MS ? -EBUSY : -ECONNREFUSED;
 }
 
 static int sp_cm_rejected(struct sp_link *link, struct rdma_cm_event *event)

@@ -353,6 +353,8 @@ static void sp_conn_later(struct sp_link *link)
 		ms = sp_link_attempt_ms(link) / 2;
 	link->yields = false;
 	link->tried++;
+	if (link->mute)
+		link->mute--;
 	/* Lest both ask at the same time, again and again. */
 	if (sp_addr_cmp(&link->node->addr, &link->peer) > 0)
 		ms *= 3;

@@ -266,6 +266,9 @@ struct sp_recv {
  * @clock_ms: for so long the link has been up, counted by beats; under sp_ctl
  * @heard_ms: @clock_ms at the last beat with a sign of the other side; likewise
  * @wired_ms: @clock_ms when there was a connection last; likewise
+ * @made_ms: likewise when the present connection was made, if it is not the first
+ * @mute_ms: likewise when the first of the refusals in a row came that did not say why
+ * @mute: 2: the last attempt has ended so, 1: the one before; likewise
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
  */
@@ -339,6 +342,9 @@ struct sp_link {
 	u64 clock_ms;
 	u64 heard_ms;
 	u64 wired_ms;
+	u64 made_ms;
+	u64 mute_ms;
+	u8 mute;
 	u64 writes;
 	u64 posts;
 };
@@ -353,12 +359,20 @@ struct sp_link {
  * @since_ms: @clock_ms of the link when the user began to need it: it does not hold
  *	what was before that against the other side
  * @pause_ms: before a link that is made for it asks for its first connection
- * @gave_up: @lost was called, and the other side has given no sign since
+ * @asked_ms: @clock_ms of the link when @lost was called last
+ * @gave_up: @lost has said so, and the other side has given no sign since
+ * @waits: @lost has said that it waits on
+ * @held: room for others waits until nothing that was sent here can be sent again, which
+ *	is when the link has another connection or is down
+ * @brief: it does not wait for ever with others that do: @down is called when its time is
+ *	over and nobody else has any left, though the link is up
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
- * @lost: @user need not wait for the other side any longer; it stays on the link, which
- *	is down when there is nobody left who waits. Called under sp_ctl. NULL: @user is
- *	not told, and does not wait for longer than suspect_ms
+ * @lost: @user need not wait for the other side any longer. True: it gives up, and stays
+ *	on the link, which is down when there is nobody left who waits. False: it waits
+ *	on, and is asked again with each heartbeat; that keeps no link on which @held is
+ *	true of somebody. Called under sp_ctl. NULL: @user is not told, and does not wait
+ *	for longer than suspect_ms
  * @again: the link has got another connection. Called under sp_ctl; may be NULL
  *
  * All under sp_ctl.
@@ -371,10 +385,14 @@ struct sp_link_user {
 	u32 link_ms;
 	u64 since_ms;
 	u32 pause_ms;
+	u64 asked_ms;
 	bool gave_up;
+	bool waits;
+	bool held;
+	bool brief;
 	void (*up)(struct sp_link_user *user);
 	void (*down)(struct sp_link_user *user, int error);
-	void (*lost)(struct sp_link_user *user, const char *why);
+	bool (*lost)(struct sp_link_user *user, const char *why);
 	void (*again)(struct sp_link_user *user);
 };
 
@@ -442,12 +460,13 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 u32 sp_user_link_ms(const struct sp_link_user *user);
 u32 sp_link_attempt_ms(const struct sp_link *link);
 void sp_link_unuse(struct sp_link_user *user);
+void sp_link_await(struct sp_link_user *user);
+bool sp_link_missed(const struct sp_link_user *user);
 void sp_link_move_users(struct sp_link *from, struct sp_link *to);
 void sp_link_break(struct sp_link *link, int error, const char *what);
 void sp_link_take(struct sp_link *link);
 void sp_link_owes(struct sp_link *link);
 bool sp_link_silent(const struct sp_link *link);
-u64 sp_link_away(const struct sp_link *link);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
 
 /* conn.c */

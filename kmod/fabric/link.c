@@ -50,17 +50,9 @@ static u64 sp_link_silence(const struct sp_link *link)
 	return link->clock_ms - link->heard_ms;
 }
 
-/**
- * sp_link_away() - how long has a link had no connection
- * @link: the link
- *
- * Context: sp_ctl is held.
- *
- * Return: milliseconds, counted by heartbeats.
- */
-u64 sp_link_away(const struct sp_link *link)
+/* For so long, counted likewise, there has been no connection. */
+static u64 sp_link_away(const struct sp_link *link)
 {
-	lockdep_assert_held(&sp_ctl);
 	return link->clock_ms - link->wired_ms;
 }
 
@@ -240,6 +232,12 @@ struct sp_link *sp_link_find(struct sp_node *node, const struct sp_addr *peer)
 	return NULL;
 }
 
+static void sp_link_begin_wait(struct sp_link_user *user)
+{
+	user->since_ms = user->link->clock_ms;
+	user->waits = false;
+}
+
 /**
  * sp_link_use() - need the link to a peer; connect if there is none
  * @node: the local end
@@ -265,7 +263,8 @@ int sp_link_use(struct sp_node *node, const struct sp_addr *peer,
 	kref_get(&link->ref);
 	user->link = link;
 	user->gave_up = false;
-	user->since_ms = link->clock_ms;
+	user->asked_ms = 0;
+	sp_link_begin_wait(user);
 	user->told = link->state == SP_LINK_UP;
 	list_add_tail(&user->on_link, &link->users);
 	/* It may wait less than others do. */
@@ -296,6 +295,24 @@ void sp_link_unuse(struct sp_link_user *user)
 }
 
 /**
+ * sp_link_await() - wait for the other side anew, as if it had been heard just now
+ * @user: on a link
+ *
+ * A link without a connection tries to have one at once. Context: sp_ctl is held.
+ */
+void sp_link_await(struct sp_link_user *user)
+{
+	struct sp_link *link = user->link;
+
+	lockdep_assert_held(&sp_ctl);
+	sp_link_begin_wait(user);
+	link->tried = 0;
+	/* Should it have begun meanwhile, the second finds that out. */
+	if (link->state == SP_LINK_UP && delayed_work_pending(&link->start))
+		mod_delayed_work(sp_wq, &link->start, 0);
+}
+
+/**
  * sp_link_move_users() - settle a tie: the users of one link go to another
  * @from: link that was not up yet
  * @to: link to the same peer
@@ -309,7 +326,7 @@ void sp_link_move_users(struct sp_link *from, struct sp_link *to)
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(user, &from->users, on_link) {
 		user->link = to;
-		user->since_ms = to->clock_ms;
+		sp_link_begin_wait(user);
 		kref_get(&to->ref);
 		sp_link_put(from);
 	}
@@ -512,6 +529,8 @@ static void sp_link_again(struct sp_link *link)
 			    link->node->name, link->name);
 	trace_spindle_connection(link->node->name, link->name, true, link->nr);
 	link->wired_ms = link->clock_ms;
+	link->made_ms = link->clock_ms;
+	link->mute = 0;
 	list_for_each_entry(user, &link->users, on_link)
 		if (user->again)
 			user->again(user);
@@ -640,13 +659,14 @@ static const char *sp_user_over(const struct sp_link *link,
 	       "has no connection" : NULL;
 }
 
-/* One that need not wait, and does not know; or NULL. */
+/* One that need not wait, and was not asked since the last heartbeat; or NULL. */
 static struct sp_link_user *sp_link_weary(struct sp_link *link)
 {
 	struct sp_link_user *user;
 
 	list_for_each_entry(user, &link->users, on_link)
-		if (user->lost && !user->gave_up && sp_user_over(link, user))
+		if (user->lost && !user->gave_up && user->asked_ms != link->clock_ms &&
+		    sp_user_over(link, user))
 			return user;
 	return NULL;
 }
@@ -663,6 +683,48 @@ static bool sp_link_awaited(const struct sp_link *link)
 	       sp_link_away(link) < sp_suspect_ms;
 }
 
+/* If not, does anybody wait for ever? That is to keep nobody from going on. */
+static bool sp_link_kept(const struct sp_link *link)
+{
+	const struct sp_link_user *user;
+	bool waits = false;
+
+	list_for_each_entry(user, &link->users, on_link) {
+		if (user->held)
+			return false;
+		waits |= user->lost && user->waits;
+	}
+	return waits;
+}
+
+static struct sp_link_user *sp_link_brief(struct sp_link *link)
+{
+	struct sp_link_user *user;
+
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->brief && sp_user_over(link, user))
+			return user;
+	return NULL;
+}
+
+/*
+ * Is there a connection by which nothing has come for too long, while somebody waits on?
+ * The other side may have none by now: soft-RoCE would send to that for ever.
+ */
+static bool sp_link_deaf(const struct sp_link *link)
+{
+	u64 since_ms = max(link->heard_ms, link->made_ms);
+	const struct sp_link_user *user;
+
+	if (!link->wired || link->iwarp)
+		return false;
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->lost && user->waits &&
+		    sp_user_waited(link, user, since_ms) >= sp_user_silent_ms(user))
+			return true;
+	return false;
+}
+
 /* Each user waits as long as it will, and none for another one. */
 static void sp_link_judge(struct sp_link *link)
 {
@@ -673,13 +735,30 @@ static void sp_link_judge(struct sp_link *link)
 			user->gave_up = false;
 		return;
 	}
-	/* A user that is told may take itself and others off the list. */
+	/* A user that gives up may take itself and others off the list, and use another link. */
 	while ((user = sp_link_weary(link))) {
+		bool waits;
+
+		user->asked_ms = link->clock_ms;
 		user->gave_up = true;
-		user->lost(user, sp_user_over(link, user));
+		waits = !user->lost(user, sp_user_over(link, user));
+		if (user->link != link)
+			continue;
+		user->waits = waits;
+		user->gave_up = !waits;
 	}
-	if (link->state == SP_LINK_UP && !sp_link_awaited(link))
+	if (link->state != SP_LINK_UP || sp_link_awaited(link))
+		return;
+	if (!sp_link_kept(link)) {
 		sp_link_break(link, -EHOSTDOWN, "no answer for too long");
+		return;
+	}
+	while ((user = sp_link_brief(link))) {
+		user->brief = false;
+		user->down(user, -EHOSTDOWN);
+	}
+	if (link->state == SP_LINK_UP && sp_link_deaf(link))
+		sp_link_break(link, -EAGAIN, "no answer for too long");
 }
 
 /* Heartbeat of a link that is up; the end of the patience with one that is not. */
@@ -715,6 +794,25 @@ bool sp_link_silent(const struct sp_link *link)
 	lockdep_assert_held(&sp_ctl);
 	return link->state == SP_LINK_UP &&
 	       (!link->wired || sp_link_silence(link) > 2 * link->beat_ms);
+}
+
+/**
+ * sp_link_missed() - has the other side been away for half as long as a user waits
+ * @user: on a link, or not
+ *
+ * Longer than a moment, that is: see sp_link_silent(). Context: sp_ctl is held.
+ *
+ * Return: true when it has.
+ */
+bool sp_link_missed(const struct sp_link_user *user)
+{
+	const struct sp_link *link = user->link;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!link || link->state != SP_LINK_UP)
+		return true;
+	return 2 * sp_user_waited(link, user, link->heard_ms) >= sp_user_silent_ms(user) ||
+	       2 * sp_user_waited(link, user, link->wired_ms) >= sp_user_link_ms(user);
 }
 
 /*

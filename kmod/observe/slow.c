@@ -279,7 +279,9 @@ static bool sp_slow_hold(struct sp_slow *slow, struct sp_local *local)
 		return false;
 	cursor = sp_engine_cursor(g, local);
 	at = sp_slow_place(local, cursor);
-	if (cursor < local->end && sp_slow_first(&g->core.order, cursor, &first))
+	/* Where no majority is heard nobody is held up by readers. */
+	if (cursor < local->end && !READ_ONCE(g->minority) &&
+	    sp_slow_first(&g->core.order, cursor, &first))
 		waited = sp_slow_holds(g, first, true);
 	if (waited && local->lag.waited && local->lag.at == at)
 		local->lag.held += slow->step;

@@ -59,7 +59,10 @@ static ssize_t sp_show_state(struct sp_group *g,
 		[SP_VIEW_FAILED] = "failed",
 	};
 
-	return sysfs_emit(buf, "%s\n", names[sp_group_state(g)]);
+	enum sp_view_state state = sp_group_state(g);
+
+	return sysfs_emit(buf, "%s\n", state == SP_VIEW_ACTIVE && READ_ONCE(g->minority) ?
+			  "minority" : names[state]);
 }
 
 static ssize_t sp_show_error(struct sp_group *g,
@@ -258,6 +261,7 @@ SP_COUNTER(detach_nomem);
 SP_COUNTER(view_changes);
 SP_COUNTER(view_change_us);
 SP_COUNTER(suspicions);
+SP_COUNTER(minorities);
 SP_COUNTER(evictions);
 SP_COUNTER(reconnects);
 
@@ -300,6 +304,7 @@ static const struct attribute *sp_counter_attrs[] = {
 	&sp_attr_view_changes.attr,
 	&sp_attr_view_change_us.attr,
 	&sp_attr_suspicions.attr,
+	&sp_attr_minorities.attr,
 	&sp_attr_evictions.attr,
 	&sp_attr_reconnects.attr,
 	NULL

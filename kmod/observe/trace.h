@@ -209,6 +209,26 @@ TRACE_EVENT(spindle_connection,
 		  __entry->made ? "made" : "lost", __entry->nr)
 );
 
+/* No majority of the view is heard: the group waits; or it does so no longer. */
+TRACE_EVENT(spindle_minority,
+	TP_PROTO(const char *node, const char *group, u64 view, bool minority),
+	TP_ARGS(node, group, view, minority),
+	TP_STRUCT__entry(
+		__array(char, node, SP_TRACE_NAME)
+		__array(char, group, SP_TRACE_NAME)
+		__field(u64, view)
+		__field(bool, minority)
+	),
+	TP_fast_assign(
+		strscpy(__entry->node, node, SP_TRACE_NAME);
+		strscpy(__entry->group, group, SP_TRACE_NAME);
+		__entry->view = view;
+		__entry->minority = minority;
+	),
+	TP_printk("node=%s group=%s view=%llu step=%s", __entry->node, __entry->group,
+		  __entry->view, __entry->minority ? "waits" : "over")
+);
+
 /* A step of another node of a group: its key has come, a bye has, or was said. */
 TRACE_EVENT(spindle_peer,
 	TP_PROTO(const char *node, const char *group, const char *peer,

@@ -47,7 +47,7 @@ PROGRAMS = {
     'hostile_test': 'completion', 'module_test': 'completion', 'edges_test': 'completion',
     'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
     'links_test': 'completion', 'stable_test': 'completion', 'trace_test': 'polled',
-    'churn_test': 'polled', 'evict_test': 'polled',
+    'churn_test': 'polled', 'evict_test': 'polled', 'minority_test': 'completion',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
@@ -476,6 +476,15 @@ class Job:
         error = re.search(r'^failed (\w+) (\d+)$', p.stdout, re.M)[1]
         assert error in errors, f'member {i} failed with {error}'
         return self.c.now() - start
+
+    def waits(self, *members):
+        """The members hear no majority, and wait for one."""
+        for i in members:
+            self.members[i].wait_output('minority')
+
+    def kill(self, i):
+        self.members[i].signal(signal.SIGKILL)
+        self.members[i].wait()
 
     def prefixes(self, members):
         """What the members received is the same as far as the shorter got; how far each got."""
@@ -1041,9 +1050,11 @@ def test_killed_guest_of_two(fresh):
     assert below.rank(0) == above.rank(0) == 0
     fresh.kill(1)
     below.goes_on({1: 'lost'})
-    above.failed(1, 'ENETDOWN')
-    above.prefixes([0, 1])
+    above.waits(1)
     below.end({1: 'lost'})
+    assert above.running() == [1]
+    above.kill(1)
+    above.prefixes([0, 1])
 
 
 def test_cut_off_guest(fresh):
@@ -1051,11 +1062,74 @@ def test_cut_off_guest(fresh):
     job.wait_talking()
     fresh.link(2, cut=True)
     job.goes_on({2: 'lost'})
-    job.failed(2, 'ENETDOWN')
+    job.waits(2)
     fresh.link(2, heal=True)
-    # those two never notice that it is back
+    # it finds out that the others have gone on; they never notice that it is back
+    job.failed(2, 'ECONNABORTED', 'ENETDOWN')
     Job(fresh, messages=200, max=500).done()
     job.end({2: 'lost'})
+
+
+def cut_all(c, nodes):
+    for a, b in itertools.combinations(nodes, 2):
+        c.link(a, b, cut=True)
+
+
+def heal_all(c, nodes):
+    for a, b in itertools.combinations(nodes, 2):
+        c.link(a, b, heal=True)
+
+
+@pytest.mark.parametrize('seconds', [0, 20])
+def test_majority_comes_back(fresh, seconds):
+    """All are cut off: nobody is lost, and what they have sent meets in one order."""
+    job = Job(fresh, messages=FOREVER, max=1000)
+    job.wait_talking()
+    cut_all(fresh, range(3))
+    job.waits(0, 1, 2)
+    fresh.sleep(seconds)
+    heal_all(fresh, range(3))
+    for p in job.members.values():
+        p.wait_output('majority')
+    job.end()
+    assert not any(job.views(i) for i in job.members)
+
+
+def test_majority_comes_back_without_one(five):
+    """Three parts of five, none of which is a majority; two of them find each other."""
+    c = five.up()
+    job = Job(c, nodes=range(5), messages=FOREVER, max=1000)
+    job.wait_talking()
+    parts = [(0, 1), (2, 3), (4,)]
+    for one, other in itertools.combinations(parts, 2):
+        for a, b in itertools.product(one, other):
+            c.link(a, b, cut=True)
+    job.waits(*range(5))
+    for a, b in itertools.product(*parts[:2]):
+        c.link(a, b, heal=True)
+    job.goes_on({4: 'lost'})
+    assert 4 in job.running()
+    for i in range(4):
+        c.link(i, 4, heal=True)
+    job.failed(4, 'ECONNABORTED', 'ENETDOWN')
+    job.end({4: 'lost'})
+
+
+def test_majority_dies(five):
+    """Those that are left wait, and can be told to go."""
+    c = five.up()
+    job = Job(c, nodes=range(5), messages=FOREVER, max=1000)
+    job.wait_talking()
+    for i in range(3):
+        c.kill(i)
+    job.waits(3, 4)
+    c.sleep(10)
+    assert {3, 4} <= set(job.running())
+    job.kill(3)
+    job.kill(4)
+    job.prefixes(range(5))
+    # their names are free, and so are the nodes
+    Job(c, nodes=(3, 4), name=job.name, messages=100, max=500).done()
 
 
 def test_cut_wire_between_two(fresh):
@@ -1166,11 +1240,12 @@ def test_half_of_four_guests_goes_on(five):
     for a, b in itertools.product((0, 1), (2, 3)):
         c.link(a, b, cut=True)
     job.goes_on(gone)
-    for i in gone:
-        job.failed(i, 'ENETDOWN')
+    job.waits(*gone)
     for a, b in itertools.product((0, 1), (2, 3)):
         c.link(a, b, heal=True)
     # those two never notice that the others are back
+    for i in gone:
+        job.failed(i, 'ECONNABORTED', 'ENETDOWN')
     Job(c, nodes=range(5), messages=100, max=500).done()
     job.end(gone)
 
@@ -1228,6 +1303,9 @@ def test_link_that_breaks_and_a_group_that_is_forgotten():
             c.wait_for(lambda: not joiner.running, 3)
             c.sleep(1)
             c.link(1, 0, heal=True, directed=True)
+            # a joiner that has the view waits for the creator, and learns what became of it
+            if job.views(0) or not creator.running:
+                joiner.wait()
             if joiner.running:
                 job.wait_talking()
                 job.end()

@@ -83,6 +83,7 @@ struct job {
  * @reason: enum spindle_reason, of each rank of the first view
  * @view: number of the last view it has read the event of
  * @members: members of that
+ * @waits: its last send was refused because no majority is heard
  * @active: time of the first view, once @rank is known
  * @end: time of the end
  */
@@ -97,6 +98,7 @@ struct job_result {
 	uint32_t reason[SPINDLE_MAX_MEMBERS];
 	uint64_t view;
 	uint32_t members;
+	bool waits;
 	double active;
 	double end;
 };
@@ -203,6 +205,28 @@ static inline int job_open(const struct job *job)
 static inline bool job_not_a_sender(const struct job_run *run)
 {
 	return errno == EACCES && !run->res->sent;
+}
+
+/*
+ * Was the send refused only because no majority is heard, which may come back? If the
+ * group has failed since, the next one says why.
+ */
+static inline bool job_waits(struct job_run *run)
+{
+	int err = errno;
+	struct spindle_group_info info = st_info(run->fd);
+
+	if (err != ENETDOWN || (info.state == SPINDLE_STATE_FAILED && info.error == err))
+		return false;
+	__atomic_store_n(&run->res->waits, true, __ATOMIC_RELAXED);
+	st_pause_us(2000);
+	return true;
+}
+
+static inline void job_sent(struct job_run *run)
+{
+	__atomic_store_n(&run->res->waits, false, __ATOMIC_RELAXED);
+	run->res->sent++;
 }
 
 static inline void job_fail(struct job_run *run)
@@ -334,17 +358,21 @@ static inline void *job_send_all(void *arg)
 	unsigned char *buf = malloc(JOB_MAX_MSG);
 	uint32_t len;
 
-	for (run->res->sent = 0; run->res->sent < run->job->messages && !job_over(run);
-	     run->res->sent++) {
+	while (run->res->sent < run->job->messages && !job_over(run)) {
 		len = job_message(run->job, run->res->rank, run->res->sent, buf);
-		if (send(run->fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len)
+		if (send(run->fd, buf, len, MSG_NOSIGNAL) == (ssize_t)len) {
+			job_sent(run);
+			continue;
+		}
+		if (job_waits(run))
 			continue;
 		if (!job_not_a_sender(run))
 			job_fail(run);
 		goto out;
 	}
 	while (run->job->hold && run->job->over && !job_over(run) &&
-	       st_info(run->fd).state == SPINDLE_STATE_ACTIVE)
+	       (st_info(run->fd).state == SPINDLE_STATE_ACTIVE ||
+		st_info(run->fd).state == SPINDLE_STATE_MINORITY))
 		st_pause_us(5000);
 	if (!run->job->hold || job_over(run))
 		job_last(run);
@@ -385,7 +413,7 @@ static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char 
 				len = job_message(run->job, run->res->rank, run->res->sent, out);
 			made = true;
 			n = send(run->fd, out, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-			if (n < 0 && errno == EAGAIN)
+			if (n < 0 && (errno == EAGAIN || job_waits(run)))
 				break;
 			if (n < 0) {
 				if (!job_not_a_sender(run))
@@ -396,7 +424,7 @@ static inline void job_poll_loop(struct job_run *run, bool sends, unsigned char 
 			}
 			CHECK_EQ(n, len);
 			made = false;
-			run->res->sent++;
+			job_sent(run);
 		}
 		for (i = 0; i < 16 && pfd.revents & ~POLLOUT; i++) {
 			uint64_t before = run->res->received;

@@ -9,6 +9,8 @@
  *				the event of each view after the first was read; all
  *				that are gone by then, with their ranks in the first
  *	flows NUMBER		after 100 more messages
+ *	minority		it cannot send, for no majority is heard
+ *	majority		and can again
  *	from OWN RANK:COUNT...	own rank, and messages received by ranks of the
  *				first view
  *	done RECEIVED SENT HASH	the stream has ended in order
@@ -94,7 +96,7 @@ static void say_from(void)
 /* Tell of messages that flow; the job itself is silent. */
 static void *watch(void *arg)
 {
-	bool told = false, sending = false, flows = true;
+	bool told = false, sending = false, flows = true, waits = false;
 	uint64_t view = 1, since = 0;
 
 	(void)arg;
@@ -109,6 +111,10 @@ static void *watch(void *arg)
 		if (!sending && received >= 100) {
 			sending = true;
 			puts("sending");
+		}
+		if (__atomic_load_n(&res.waits, __ATOMIC_RELAXED) != waits) {
+			waits = !waits;
+			puts(waits ? "minority" : "majority");
 		}
 		if (now > view) {
 			view = now;

@@ -777,6 +777,17 @@ static ST_UNUSED void st_mend(unsigned int node, unsigned int peer)
 	st_debug(node, "cut", "-", peer);
 }
 
+/* A member's node hears no majority, and waits for one: it cannot send. */
+static ST_UNUSED void st_wait_minority(int fd)
+{
+	st_wait_state(fd, SPINDLE_STATE_MINORITY);
+	CHECK_EQ(st_info(fd).error, ENETDOWN);
+	CHECK_ERR(send(fd, "x", 1, MSG_NOSIGNAL), ENETDOWN);
+	CHECK_ERR(recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT), EAGAIN);
+	CHECK_EQ(st_events(fd), POLLOUT | POLLWRNORM | POLLPRI);
+	CHECK_EQ(st_so_error(fd), 0);
+}
+
 /*
  * Let a group of two nodes fail on the second one, with ENETDOWN: it loses the
  * first one, which has the lowest rank and goes on alone. @fd is a member there.

@@ -209,6 +209,9 @@ TEST(a_node_is_lost)
 	st_cut(0, 2);
 	st_cut(1, 2);
 	st_wait_members(g.fd[0], 2);
+	st_wait_state(g.fd[2], SPINDLE_STATE_MINORITY);
+	st_mend(0, 2);
+	st_mend(1, 2);
 	st_wait_state(g.fd[2], SPINDLE_STATE_FAILED);
 	take();
 	snprintf(peer, sizeof(peer), "peer=%s ", st_addr(2));
@@ -216,9 +219,8 @@ TEST(a_node_is_lost)
 	at = must(at, "suspect", "view=1 rank=2", peer);
 	at = must(at, "decided", node(0), "view=1 come=0");
 	must(at, "view", node(0), "view=2 members=2 nodes=2 gone=1 come=0");
+	must(0, "minority", node(2), "view=1 step=waits");
 	must(0, "group_state", node(2), "state=failed error=-100");
-	st_mend(0, 2);
-	st_mend(1, 2);
 }
 
 TEST(who_waits_and_who_is_refused)

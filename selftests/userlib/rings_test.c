@@ -1105,6 +1105,27 @@ TEST(waiting_ends_with_a_message)
 	}
 }
 
+/* While no majority is heard nothing is sent, and what is claimed is kept. */
+TEST(no_majority_for_a_while)
+{
+	struct spindle *sp = fake_member(&small);
+	struct iovec iov = { .iov_len = 4 };
+
+	CHECK_EQ(spindle_claim(sp, &iov, 1), 0);
+	memcpy(iov.iov_base, "kept", 4);
+	fake_set_state(SPINDLE_STATE_MINORITY, ENETDOWN);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), -ENETDOWN);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_SPIN, -1), 0);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	/* It is over between two looks. */
+	fake_set_state(SPINDLE_STATE_MINORITY, 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), -ENETDOWN);
+	fake_set_state(SPINDLE_STATE_ACTIVE, 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), -EBUSY);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), 0);
+	CHECK_EQ(spindle_send(sp, "x", 1), 0);
+}
+
 static void *fail_soon(void *arg)
 {
 	wait_for_waiter(*(enum spindle_wait *)arg);

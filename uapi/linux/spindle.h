@@ -188,6 +188,9 @@ enum spindle_group_state {
 	SPINDLE_STATE_FAILED,		/* this node cannot go on; see @error */
 	SPINDLE_STATE_CLOSED,		/* all senders shut down, or this member left */
 	SPINDLE_STATE_EVICTED,		/* this member did not read: the others go on */
+	SPINDLE_STATE_MINORITY,		/* no majority of the nodes is heard; nobody sends
+					 * until one is
+					 */
 };
 
 /**
@@ -195,7 +198,8 @@ enum spindle_group_state {
  * @name: its name
  * @view: number of the current view, 0 before the first
  * @state: enum spindle_group_state
- * @error: the errno the group failed with; ENOBUFS for who was evicted; else 0
+ * @error: the errno the group failed with; ENOBUFS for who was evicted; ENETDOWN while no
+ *	majority is heard; else 0
  * @rank: this member's rank; ~0 before the first view, and in no view any more
  * @members: members of the view (before the first: members waited for)
  * @senders: senders of the view (before the first: as configured)
