@@ -432,11 +432,16 @@ void sp_group_fail(struct sp_group *g, int error)
  */
 void sp_group_close(struct sp_group *g)
 {
+	struct sp_group_peer *gp;
+
 	lockdep_assert_held(&sp_ctl);
 	if (g->view.state != SP_VIEW_ACTIVE)
 		return;
 	if (!sp_group_set_state(g, SP_VIEW_CLOSED))
 		return;
+	/* Nobody lacks room any more. */
+	list_for_each_entry(gp, &g->peers, on_group)
+		gp->user.held = false;
 	sp_group_state_changed(g);
 	sp_asks_end(g, -ESHUTDOWN);
 }

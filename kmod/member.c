@@ -674,7 +674,11 @@ static void sp_joiner_down(struct sp_link_user *user, int error)
 {
 	struct sp_joiner *j = container_of(user, struct sp_joiner, user);
 	struct sp_group *g = j->g;
+	struct sp_msg_bye bye = { .gid = g->gid, .error = -EHOSTDOWN };
 
+	/* It may be heard again, on a link that others keep. */
+	if (user->link->state == SP_LINK_UP)
+		sp_link_say(user->link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
 	sp_view_del(&g->view, &j->addr, NULL);
 	sp_joiner_free(j);
 	if (g->view.id && g->view.state == SP_VIEW_FORMING)
@@ -770,9 +774,16 @@ static void sp_coord_up(struct sp_link_user *user)
 static void sp_coord_down(struct sp_link_user *user, int error)
 {
 	struct sp_group *g = container_of(user, struct sp_group, coord);
+	struct sp_local *local;
 
-	sp_link_unuse(user);
+	/* As sp_joiner_down(); of a view that is complete, sp_member_release() tells it. */
+	if (user->link->state == SP_LINK_UP && !g->view.id)
+		list_for_each_entry(local, &g->locals, on_group)
+			sp_member_leave(g, local);
+	if (user->link->state != SP_LINK_UP)
+		sp_link_unuse(user);
 	sp_group_fail(g, error == -ENODEV ? error : -EHOSTDOWN);
+	sp_link_unuse(user);
 }
 
 /* We are in: make the group here, unless another member has. */

@@ -462,9 +462,8 @@ static bool sp_peer_hopes(struct sp_group_peer *gp, int error)
 	case -EHOSTDOWN:
 	case -EHOSTUNREACH:
 	case -ENOMEM:
-		return time_before(jiffies, gp->hopes) || sp_views_wait(g);
 	case -ETIMEDOUT:
-		return sp_views_wait(g);
+		return time_before(jiffies, gp->hopes) || sp_views_wait(g);
 	default:
 		return false;
 	}

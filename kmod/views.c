@@ -157,7 +157,7 @@ static bool sp_report_send(struct sp_group_peer *gp, u32 len)
 static void sp_views_done(struct sp_group_peer *gp)
 {
 	sp_peer_done(gp);
-	gp->user.held = !READ_ONCE(gp->g->closing);
+	gp->user.held = READ_ONCE(gp->g->core.hold) && !READ_ONCE(gp->g->closing);
 }
 
 /*
@@ -1245,18 +1245,12 @@ static bool sp_views_few(const struct sp_group *g,
 
 /*
  * Does a group have to wait for a majority? Not when none can come back. One that is at the
- * end of its stream comes to its own end without, and one that all members here have left
- * ends now.
+ * end of its stream comes to its own end without.
  */
-static bool sp_views_lonely(struct sp_group *g)
+static bool sp_views_lonely(const struct sp_group *g)
 {
-	if (!sp_views_live(g) || READ_ONCE(g->closing) ||
-	    !sp_views_few(g, sp_views_hears) || sp_views_few(g, sp_views_may_hear))
-		return false;
-	if (!sp_views_left(g))
-		return true;
-	sp_views_fail(g, -ENETDOWN);
-	return false;
+	return sp_views_live(g) && !READ_ONCE(g->closing) &&
+	       sp_views_few(g, sp_views_hears) && !sp_views_few(g, sp_views_may_hear);
 }
 
 /* The one place where a group begins to wait for a majority, and ends it. */
@@ -1285,9 +1279,10 @@ static void sp_views_set_minority(struct sp_group *g, bool minority)
  * @g: the group
  *
  * So it is where no majority of the view is heard, until one is: see
- * sp_suspect_waits(). Programs are told when that lasts. Context: sp_ctl is held, may sleep.
+ * sp_suspect_waits(). When that lasts programs are told; if all members of this node have
+ * left, the group fails. Context: sp_ctl is held, may sleep.
  *
- * Return: true when it is; false when it is to be suspected.
+ * Return: true when it is; false when it is to be suspected, or the group has failed.
  */
 bool sp_views_wait(struct sp_group *g)
 {
@@ -1297,14 +1292,31 @@ bool sp_views_wait(struct sp_group *g)
 		return true;
 	if (!sp_views_lonely(g))
 		return false;
-	if (sp_views_few(g, sp_views_heard))
-		sp_views_set_minority(g, true);
+	if (!sp_views_few(g, sp_views_heard))
+		return true;
+	if (sp_views_left(g)) {
+		sp_views_fail(g, -ENETDOWN);
+		return false;
+	}
+	sp_views_set_minority(g, true);
 	return true;
 }
 
+/* A node of the view that is not heard may be about to be: it has all its time once more. */
+static void sp_views_await(struct sp_group_peer *gp)
+{
+	struct sp_group *g = gp->g;
+
+	if (gp->rank < 0 || sp_suspects(&g->ballot, gp->rank) || !gp->user.link)
+		return;
+	gp->hopes = jiffies + msecs_to_jiffies(sp_user_link_ms(&gp->user));
+	if (sp_link_silent(gp->user.link))
+		sp_link_await(&gp->user);
+}
+
 /*
- * A group that waits for a majority looks whether it hears one. The others of the view
- * may be about to be heard, too: each has all its time once more. True: it still waits.
+ * A group that waits for a majority looks whether it hears one. If all members of this node
+ * have left meanwhile it does not wait. True: it still does.
  */
 static bool sp_views_reunite(struct sp_group *g)
 {
@@ -1312,13 +1324,14 @@ static bool sp_views_reunite(struct sp_group *g)
 
 	if (!g->minority)
 		return false;
-	if (sp_views_lonely(g))
-		return true;
-	if (g->ending)
+	if (sp_views_lonely(g)) {
+		if (!sp_views_left(g))
+			return true;
+		sp_views_fail(g, -ENETDOWN);
 		return false;
+	}
 	list_for_each_entry(gp, &g->peers, on_group)
-		if (gp->rank >= 0 && gp->user.link && sp_link_silent(gp->user.link))
-			sp_link_await(&gp->user);
+		sp_views_await(gp);
 	sp_views_set_minority(g, false);
 	return false;
 }
