@@ -507,7 +507,8 @@ struct sp_counters {
  * @dropped: nodes of the view, by rank, that are suspected and are neither read
  *	nor written to any more
  * @minority: no majority of the view is heard: it waits for one. Written under sp_ctl by
- *	sp_views_set_minority(), read anywhere
+ *	sp_views_set_minority(), which then wakes all; read anywhere. Pairs with the barrier
+ *	of sp_state_change(): without it who is about to sleep might miss both
  * @began: when this node has wedged
  * @next: for the next view
  * @spare: its peers
