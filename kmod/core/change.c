@@ -44,6 +44,7 @@ void sp_core_ranks(struct sp_core *c, const struct sp_view *v)
 {
 	u32 i, k;
 
+	sp_order_members(&c->order, v);
 	for (i = 0; i < v->nnodes; i++) {
 		struct sp_peer *p = &c->peers[i];
 
@@ -117,9 +118,10 @@ static void sp_own_begin(struct sp_peer *p, u32 own)
  * they have completed. @c->own, @c->order.nodes and each peer's @pushed have room
  * for any view.
  *
- * The caller calls sp_tx_view() for the sending side of each own lane, too,
- * within the lane's lock. Writers may commit before, between and after: what
- * they commit has its turn behind what the lane had before.
+ * The caller calls sp_tx_view() and sp_tx_members() for the sending side of each own
+ * lane, too, before and within the lane's lock; no pass runs between that and this, or
+ * what is for a member that comes would go past its node. Writers may commit before,
+ * between and after: what they commit has its turn behind what the lane had before.
  */
 void sp_core_install(struct sp_core *c, struct sp_next *next)
 {

@@ -46,6 +46,40 @@ void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders)
 }
 
 /**
+ * sp_tx_members() - who may be sent private messages from now on
+ * @tx: the lane's sending side
+ * @v: the view that begins
+ *
+ * In one step with the view, as far as who pushes the lane sees: what is committed for
+ * a member goes to its node.
+ */
+void sp_tx_members(struct sp_tx *tx, const struct sp_view *v)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++)
+		tx->uid[i] = v->members[i].uid;
+	tx->nmembers = v->nmembers;
+}
+
+/**
+ * sp_tx_private() - may a message be for one member alone
+ * @tx: the lane's sending side
+ * @uid: the member's number
+ *
+ * Return: 0, or -EHOSTUNREACH when the view has no such member.
+ */
+int sp_tx_private(const struct sp_tx *tx, u32 uid)
+{
+	u32 i;
+
+	for (i = 0; i < tx->nmembers; i++)
+		if (tx->uid[i] == uid)
+			return 0;
+	return -EHOSTUNREACH;
+}
+
+/**
  * sp_tx_seq() - place of an own turn in the order
  * @tx: the lane's sending side
  * @index: the turn
@@ -109,7 +143,7 @@ int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off)
  * sp_tx_commit() - give the next turn to a message whose bytes are in the ring
  * @tx: the lane's sending side; sp_tx_space() said 0, or SP_DESC_FIN is set
  * @len: length of the message
- * @flags: SP_DESC_*
+ * @flags: SP_DESC_*; of a private message sp_tx_private() said 0
  */
 void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags)
 {
@@ -127,6 +161,8 @@ void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags)
 		tx->fin = true;
 		return;
 	}
+	if (flags & SP_DESC_PRIVATE)
+		tx->privates = tx->now.count;
 	tx->messages++;
 	tx->bytes += len;
 }
@@ -343,6 +379,7 @@ void sp_order_init(struct sp_order *o)
 	o->published = 0;
 	o->released = 0;
 	o->fins = 0;
+	o->privates = 0;
 	for (i = 0; i < o->nlanes; i++)
 		o->fins += sp_order_lane(o, i)->fin;
 	o->messages = 0;
@@ -426,7 +463,7 @@ int sp_order_take(struct sp_order *o, u32 rank, u64 word, u32 max)
 		index = sp_extend32(next_index, d->index);
 		if (index < next_index || index >= round ||
 		    d->len > o->max_len || d->pos != (u32)now.tail ||
-		    (d->flags & ~SP_DESC_ALL) ||
+		    !sp_desc_flags_ok(d->flags) ||
 		    now.tail - lane->head + sp_units(d->len) > o->units)
 			return -EPROTO;
 		now.tail += sp_units(d->len);
@@ -581,6 +618,65 @@ bool sp_order_advance(struct sp_order *o)
 	return true;
 }
 
+/**
+ * sp_order_members() - note the members of a view
+ * @o: the order
+ * @v: the view that begins
+ */
+void sp_order_members(struct sp_order *o, const struct sp_view *v)
+{
+	u64 stale = 0;
+	u32 i;
+
+	o->nmembers = v->nmembers;
+	for (i = 0; i < v->nmembers; i++) {
+		o->uid[i] = v->members[i].uid;
+		o->seat[i] = v->members[i].node;
+		if (v->members[i].flags & SP_MEMBER_STALE)
+			stale |= 1ull << i;
+	}
+	WRITE_ONCE(o->stale, stale);
+}
+
+/**
+ * sp_order_reads() - does anybody on a node read a message
+ * @o: the order
+ * @node: rank of the node
+ * @flags: SP_DESC_* of the message
+ *
+ * Return: false for a private one whose member is not there.
+ */
+bool sp_order_reads(const struct sp_order *o, u32 node, u32 flags)
+{
+	u32 i;
+
+	if (!(flags & SP_DESC_PRIVATE))
+		return true;
+	for (i = 0; i < o->nmembers; i++)
+		if (o->seat[i] == node && o->uid[i] == sp_desc_uid(flags))
+			return true;
+	return false;
+}
+
+/*
+ * A private message has its place in the order, which all nodes see: so has what it says.
+ * Return: its flags in the log; when its member has gone it is nobody's, and says nothing.
+ */
+static u32 sp_order_private(struct sp_order *o, u32 flags)
+{
+	u32 i;
+
+	o->privates++;
+	for (i = 0; i < o->nmembers; i++)
+		if (o->uid[i] == sp_desc_uid(flags))
+			break;
+	if (i == o->nmembers)
+		return SP_DESC_PRIVATE | SP_UID_NOBODY << SP_DESC_UID_SHIFT;
+	if (flags & SP_DESC_STATE)
+		WRITE_ONCE(o->stale, o->stale & ~(1ull << i));
+	return flags;
+}
+
 static void sp_order_put(struct sp_order *o, u32 rank, u64 index, s64 seq)
 {
 	struct sp_lane *lane = sp_order_lane(o, rank);
@@ -597,12 +693,16 @@ static void sp_order_put(struct sp_order *o, u32 rank, u64 index, s64 seq)
 	log->pos = d->pos & (o->units - 1);
 	log->len = d->len;
 	log->flags = d->flags;
-	o->bytes += d->len;
+	if (d->flags & SP_DESC_PRIVATE)
+		log->flags = sp_order_private(o, d->flags);
 	lane->taken++;
 	lane->held++;
 	o->published++;
 	if (!(d->flags & SP_DESC_FIN)) {
-		o->messages++;
+		if (sp_order_reads(o, o->self, log->flags)) {
+			o->messages++;
+			o->bytes += d->len;
+		}
 		return;
 	}
 	lane->fin = true;

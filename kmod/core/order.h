@@ -40,6 +40,9 @@ struct sp_point {
  * @start: the view's first turn in the order
  * @rank: rank of the lane among the senders
  * @senders: number of senders
+ * @privates: descriptors up to the last of a private message
+ * @nmembers: members of the view
+ * @uid: their numbers, by rank: private messages may be for these
  * @messages: messages sent, without SP_DESC_FIN
  * @bytes: bytes in them
  * @fin: nothing more is sent
@@ -55,6 +58,9 @@ struct sp_tx {
 	s64 start;
 	u32 rank;
 	u32 senders;
+	u64 privates;
+	u32 nmembers;
+	u32 uid[SP_MAX_MEMBERS];
 	u64 messages;
 	u64 bytes;
 	bool fin;
@@ -167,7 +173,13 @@ struct sp_log {
  * @published: messages put into @log so far
  * @released: messages of it that all local readers have consumed
  * @fins: lanes of the view whose last message was delivered
- * @messages: messages delivered, without SP_DESC_FIN ones
+ * @nmembers: members of the view
+ * @uid: their numbers, by rank
+ * @seat: rank of the node of each
+ * @stale: members, a bit each, by rank, that are not up to date: no message with
+ *	SP_DESC_STATE for them was delivered
+ * @privates: private messages delivered
+ * @messages: messages delivered that somebody here reads, without SP_DESC_FIN ones
  * @bytes: bytes in them
  * @nulls: turns delivered without a message
  */
@@ -191,6 +203,11 @@ struct sp_order {
 	u64 published;
 	u64 released;
 	u32 fins;
+	u32 nmembers;
+	u32 uid[SP_MAX_MEMBERS];
+	u8 seat[SP_MAX_MEMBERS];
+	u64 stale;
+	u64 privates;
 	u64 messages;
 	u64 bytes;
 	u64 nulls;
@@ -210,6 +227,8 @@ int sp_tx_space(const struct sp_tx *tx, u32 len, u64 *off);
 void sp_tx_commit(struct sp_tx *tx, u32 len, u32 flags);
 u64 sp_tx_nulls(struct sp_tx *tx, u64 round);
 void sp_tx_view(struct sp_tx *tx, u64 base, s64 start, u32 rank, u32 senders);
+void sp_tx_members(struct sp_tx *tx, const struct sp_view *v);
+int sp_tx_private(const struct sp_tx *tx, u32 uid);
 s64 sp_tx_seq(const struct sp_tx *tx, u64 index);
 s64 sp_tx_place(const struct sp_tx *tx, u64 count);
 bool sp_tx_free(struct sp_tx *tx, s64 consumed, u64 completed);
@@ -238,7 +257,11 @@ void sp_order_publish(struct sp_order *o, u32 rank, u64 index, s64 seq);
 u32 sp_order_deliver(struct sp_order *o, u32 max);
 int sp_order_trim(struct sp_order *o, const u64 *trim);	/* trim.c */
 bool sp_order_trim_ends(const struct sp_order *o, const u64 *trim);
+void sp_order_state(const struct sp_order *o, const struct sp_view *old,
+		    struct sp_view *v);
 int sp_order_event(struct sp_order *o, u32 what, u32 number);
+bool sp_order_reads(const struct sp_order *o, u32 node, u32 flags);
+void sp_order_members(struct sp_order *o, const struct sp_view *v);
 bool sp_order_release(struct sp_order *o, u64 upto);
 s64 sp_order_consumed(const struct sp_order *o);
 bool sp_order_quiet(const struct sp_order *o);

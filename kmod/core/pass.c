@@ -69,6 +69,19 @@ static u32 sp_pass_most(const struct sp_core *c, u32 opt)
 
 static int sp_pass_push_all(struct sp_core *c, bool tell);
 
+/* Look at what the sender of an own lane has committed; it has given up turns below @round. */
+static void sp_pass_look_own(struct sp_core *c, u32 i, u64 round)
+{
+	struct sp_own *own = &c->own[i];
+
+	c->ops->lane_lock(c, i);
+	c->nulls_sent += sp_tx_nulls(own->tx, round);
+	own->now = own->tx->now;
+	own->privates = own->tx->privates;
+	c->ops->lane_unlock(c, i);
+	sp_order_own(&c->order, own->rank, &own->now);
+}
+
 /* Look at what the senders of this node have committed. */
 static int sp_pass_own(struct sp_core *c)
 {
@@ -81,12 +94,9 @@ static int sp_pass_own(struct sp_core *c)
 
 		if (!own->tx)
 			continue;
-		c->ops->lane_lock(c, i);
-		own->now = own->tx->now;
-		c->ops->lane_unlock(c, i);
+		sp_pass_look_own(c, i, 0);
 		if (own->now.round != was)
 			did = SP_DID_NEWS;
-		sp_order_own(&c->order, own->rank, &own->now);
 	}
 	return did;
 }
@@ -165,11 +175,7 @@ static int sp_pass_nulls(struct sp_core *c)
 		target = sp_order_null_target(&c->order, own->rank);
 		if (target <= own->now.round)
 			continue;
-		c->ops->lane_lock(c, i);
-		c->nulls_sent += sp_tx_nulls(own->tx, target);
-		own->now = own->tx->now;
-		c->ops->lane_unlock(c, i);
-		sp_order_own(&c->order, own->rank, &own->now);
+		sp_pass_look_own(c, i, target);
 		did = SP_DID_NEWS;
 	}
 	return did;
@@ -313,6 +319,51 @@ static void sp_pass_pushed(struct sp_core *c, u32 own, const struct sp_point *to
 	sp_batch_add(&c->batches[SP_STAGE_SEND],
 		     sp_messages(o->tx->desc, c->order.depth, o->pushed, to->count));
 	o->pushed = to->count;
+}
+
+/*
+ * Shorten a stretch of own lane @own to what goes to a peer in the same way: messages
+ * that its members read, or private ones that they do not. Return: true for the former.
+ */
+static bool sp_pass_alike(const struct sp_core *c, u32 node, u32 own,
+			  const struct sp_point *from, struct sp_point *to)
+{
+	const struct sp_tx *tx = c->own[own].tx;
+	u32 mask = tx->depth - 1;
+	bool reads;
+	u64 i;
+
+	if (from->count >= c->own[own].privates || from->count == to->count)
+		return true;
+	reads = sp_order_reads(&c->order, node, tx->desc[from->count & mask].flags);
+	for (i = from->count + 1; i != to->count; i++)
+		if (sp_order_reads(&c->order, node, tx->desc[i & mask].flags) != reads)
+			break;
+	sp_tx_cut(tx, from, to, i - from->count, tx->units);
+	return reads;
+}
+
+/*
+ * The next part of what is to be pushed of own lane @own to a peer, of all up to @end:
+ * @run, up to @to. Of private messages that nobody there reads no byte leaves the node,
+ * only their descriptors, for their turns. Return: false when nothing is left.
+ */
+static bool sp_pass_part(const struct sp_core *c, u32 node, u32 own,
+			 const struct sp_point *end, struct sp_point *to,
+			 struct sp_run *run)
+{
+	const struct sp_point *from = &c->peers[node].pushed[own].to;
+	bool reads;
+
+	*to = *end;
+	reads = sp_pass_alike(c, node, own, from, to);
+	if (!sp_tx_run(from, to, c->order.depth, c->order.units, run))
+		return false;
+	if (!reads) {
+		run->bytes[0].len = 0;
+		run->bytes[1].len = 0;
+	}
+	return true;
 }
 
 /* Post what is new of own lane @own up to a point. */
@@ -514,7 +565,7 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 	bool news, tells, carries = false;
 	struct sp_run run, carried;
 	u32 last = sp_pass_first(c);
-	struct sp_point from;
+	struct sp_point from, to;
 	int did = 0;
 	int ret;
 	u32 i;
@@ -526,7 +577,7 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 	for (i = 0; i < nown; i++) {
 		struct sp_own *own = &c->own[i];
 		struct sp_pushed *pushed = &p->pushed[i];
-		struct sp_point to = own->now;
+		struct sp_point end = own->now;
 
 		if (!own->tx || !(p->open >> i & 1))
 			continue;
@@ -539,13 +590,15 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 				news = false;
 			}
 		}
-		sp_tx_cut(own->tx, &pushed->to, &to,
+		sp_tx_cut(own->tx, &pushed->to, &end,
 			  sp_pass_most(c, SP_OPT_SEND), sp_pass_room(c, pushed));
-		if (!sp_tx_run(&pushed->to, &to, c->order.depth, c->order.units,
-			       &run))
-			continue;
-		if (to.count != pushed->to.count) {
-			if (!carries && sp_pass_carries(c, p, &run)) {
+		while (sp_pass_part(c, node, i, &end, &to, &run)) {
+			if (to.count == pushed->to.count) {
+				/* Rounds without messages, too, wait for a row to tell them. */
+				p->behind |= SP_WHY_NULL;
+			} else if (!carries && to.round == end.round &&
+				   sp_pass_carries(c, p, &run)) {
+				/* It is the lane's last: nothing behind it was posted yet. */
 				carries = true;
 				carried = run;
 				from = pushed->to;
@@ -555,14 +608,13 @@ static int sp_pass_push(struct sp_core *c, u32 node, bool tell)
 				if (ret)
 					goto unposted;
 			}
-			last = i;
-			p->behind |= SP_WHY_DATA;
-		} else {
-			/* Rounds without messages, too, wait for a row to tell them. */
-			p->behind |= SP_WHY_NULL;
+			if (to.count != pushed->to.count) {
+				last = i;
+				p->behind |= SP_WHY_DATA;
+			}
+			pushed->to = to;
+			news = true;
 		}
-		pushed->to = to;
-		news = true;
 	}
 	tells = sp_pass_tells(c, p);
 	if (!news && !tells && !(sp_pass_why(c, node) & SP_WHY_FLAG))

@@ -130,12 +130,14 @@ struct sp_shell_ops {
  * @tx: its sending side: under the lane's lock; NULL: no lane has this number
  * @rank: its rank among the senders
  * @now: copy of @tx->now, taken under the lock in this pass
+ * @privates: likewise
  * @pushed: descriptors that were pushed to some peer
  */
 struct sp_own {
 	struct sp_tx *tx;
 	u32 rank;
 	struct sp_point now;
+	u64 privates;
 	u64 pushed;
 };
 

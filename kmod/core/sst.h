@@ -64,7 +64,25 @@ struct sp_desc {
 };
 
 #define SP_DESC_FIN	(1U << 0)	/* the lane's last: nothing follows */
-#define SP_DESC_ALL	SP_DESC_FIN
+#define SP_DESC_PRIVATE	(1U << 2)	/* for one member alone: see SP_DESC_UID_SHIFT */
+#define SP_DESC_STATE	(1U << 3)	/* with it that member is up to date */
+#define SP_DESC_UID_SHIFT 8		/* the number of that member, from here on */
+#define SP_DESC_FLAGS	(SP_DESC_FIN | SP_DESC_PRIVATE | SP_DESC_STATE)
+
+/* May a correct peer say so? Bit 1 is SP_LOG_EVENT in the log. */
+static inline bool sp_desc_flags_ok(u32 flags)
+{
+	if (flags & SP_DESC_PRIVATE)
+		return !(flags & SP_DESC_FIN) &&
+		       !(flags & ~SP_DESC_FLAGS & ((1U << SP_DESC_UID_SHIFT) - 1));
+	return !(flags & ~SP_DESC_FIN);
+}
+
+/* Of a private message: the number of its member, low 24 bits. */
+static inline u32 sp_desc_uid(u32 flags)
+{
+	return flags >> SP_DESC_UID_SHIFT;
+}
 
 /**
  * struct sp_layout - where things are in a lane's slab

@@ -168,3 +168,32 @@ int sp_order_trim(struct sp_order *o, const u64 *trim)
 	o->delivered = end - 1;
 	return 0;
 }
+
+/**
+ * sp_order_state() - who has the state, and who is to send it, in a view that begins
+ * @o: the order; all of the view before is delivered. Or that view is @v itself, which
+ *	this node has come with
+ * @old: the view before; its ranks are those of @o
+ * @v: the view, from sp_view_next(), or as it was told
+ *
+ * Every node comes to the same: it goes by what was delivered before.
+ */
+void sp_order_state(const struct sp_order *o, const struct sp_view *old, struct sp_view *v)
+{
+	u64 fins = 0;
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++) {
+		struct sp_member *m = &v->members[i];
+		int was = sp_view_find_member(old, &m->addr, m->cookie);
+
+		if (was < 0)
+			continue;
+		if (!(o->stale >> was & 1))
+			m->flags &= ~SP_MEMBER_STALE;
+		if (m->lane >= 0 && old->members[was].lane >= 0 &&
+		    sp_order_lane(o, old->members[was].lane)->fin)
+			fins |= 1ull << m->lane;
+	}
+	sp_view_giver(v, fins);
+}

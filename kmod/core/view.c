@@ -18,6 +18,7 @@ void sp_view_init(struct sp_view *v, u32 wanted, u32 max_senders)
 	v->state = SP_VIEW_FORMING;
 	v->wanted = wanted;
 	v->max_senders = max_senders ? max_senders : SP_MAX_MEMBERS;
+	v->giver = SP_UID_NOBODY;
 }
 
 /**
@@ -70,7 +71,8 @@ int sp_view_add(struct sp_view *v, const struct sp_addr *addr, u64 cookie,
 	u32 same = 0;
 	u32 i;
 
-	if (flags & ~SP_MEMBER_ALL)
+	/* The members of the first view are where it begins. */
+	if (flags & ~SP_MEMBER_ALL || flags & SP_MEMBER_STALE)
 		return -EINVAL;
 	if (v->id || sp_view_complete(v))
 		return -EUSERS;
@@ -231,6 +233,23 @@ int sp_view_rank(struct sp_view *v, u64 id)
 	return 0;
 }
 
+/*
+ * A number that no member has: private messages go by it, and it comes round after
+ * sixteen million joins.
+ */
+static u32 sp_view_uid(struct sp_view *v)
+{
+	u32 uid;
+	u32 i;
+
+	do {
+		uid = v->next_uid++ & SP_UID_MASK;
+		for (i = 0; i < v->nmembers && v->members[i].uid != uid; i++)
+			;
+	} while (i < v->nmembers || uid == SP_UID_NOBODY);
+	return uid;
+}
+
 /**
  * sp_view_next() - the view that follows from a decision
  * @old: the view that ends
@@ -256,6 +275,7 @@ int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
 	next->wanted = old->wanted;
 	next->max_senders = old->max_senders;
 	next->next_uid = old->next_uid;
+	next->giver = old->giver;
 	for (i = 0; i < old->nmembers; i++)
 		if (!p->reason[i])
 			next->members[next->nmembers++] = old->members[i];
@@ -270,12 +290,12 @@ int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
 
 		if (next->nmembers == SP_MAX_MEMBERS)
 			return -EINVAL;
+		m->uid = sp_view_uid(next);
 		next->nmembers++;
 		m->addr = p->joins[i].addr;
 		m->cookie = p->joins[i].cookie;
 		m->flags = p->joins[i].flags;
 		m->lane = -1;
-		m->uid = next->next_uid++ & SP_UID_MASK;
 	}
 	ret = sp_view_rank_nodes(next);
 	if (ret)
@@ -316,7 +336,8 @@ int sp_view_told(struct sp_view *v, u64 id)
 		const struct sp_member *m = &v->members[i];
 		int node = sp_view_find_node(v, &m->addr);
 
-		if (node < 0 || !sp_member_fits(m))
+		if (node < 0 || !sp_member_fits(m) || m->uid >= SP_UID_NOBODY ||
+		    sp_view_find_uid(v, m->uid) != (int)i)
 			return -EINVAL;
 		if (m->lane < 0)
 			continue;
@@ -356,6 +377,57 @@ bool sp_view_stayed(const struct sp_view *v, const struct sp_view *old,
 		    sp_view_find_member(old, addr, v->members[i].cookie) >= 0)
 			return true;
 	return false;
+}
+
+/**
+ * sp_view_find_uid() - rank of a member
+ * @v: the view
+ * @uid: its number
+ *
+ * Return: its rank, or -ENOENT.
+ */
+int sp_view_find_uid(const struct sp_view *v, u32 uid)
+{
+	u32 i;
+
+	for (i = 0; i < v->nmembers; i++)
+		if (v->members[i].uid == uid)
+			return i;
+	return -ENOENT;
+}
+
+/* May a member send others the state? @fins: senders that send nothing more. */
+static bool sp_member_gives(const struct sp_member *m, u64 fins)
+{
+	return !(m->flags & SP_MEMBER_STALE) && m->lane >= 0 &&
+	       !(fins >> m->lane & 1);
+}
+
+/**
+ * sp_view_giver() - who is to send the state to those who have come
+ * @v: the view, as it begins; @v->giver is that of the view before
+ * @fins: senders, a bit each, by rank among them, that send nothing more
+ *
+ * It stays the same one as long as there is anybody to send it to and it can: who has
+ * been sent half of it is not to begin anew for want of a reason. Else it is that of the
+ * lowest rank.
+ */
+void sp_view_giver(struct sp_view *v, u64 fins)
+{
+	int was = sp_view_find_uid(v, v->giver);
+	u32 giver = SP_UID_NOBODY;
+	bool any = false;
+	u32 i;
+
+	for (i = v->nmembers; i-- > 0;) {
+		any |= v->members[i].flags & SP_MEMBER_STALE;
+		if (sp_member_gives(&v->members[i], fins))
+			giver = v->members[i].uid;
+	}
+	if (!any)
+		v->giver = SP_UID_NOBODY;
+	else if (was < 0 || !sp_member_gives(&v->members[was], fins))
+		v->giver = giver;
 }
 
 /**

@@ -13,7 +13,8 @@
 #define SP_MAX_NODE_LANES	40
 
 #define SP_MEMBER_RECEIVER	(1U << 0)	/* never sends */
-#define SP_MEMBER_ALL		SP_MEMBER_RECEIVER
+#define SP_MEMBER_STALE		(1U << 1)	/* was not sent the state since it came */
+#define SP_MEMBER_ALL		(SP_MEMBER_RECEIVER | SP_MEMBER_STALE)
 
 #define SP_MAX_JOINS		16	/* members that one change of view takes in */
 
@@ -81,6 +82,7 @@ struct sp_member {
 };
 
 #define SP_UID_MASK		0xffffffu
+#define SP_UID_NOBODY		SP_UID_MASK	/* no member ever has it */
 
 /* A program that wants to be a member. */
 struct sp_join_request {
@@ -126,6 +128,8 @@ struct sp_view_node {
  * @wanted: members the first view waits for
  * @max_senders: how many of them may send
  * @next_uid: that of the next member that comes
+ * @giver: uid of who is to send the state to members that are SP_MEMBER_STALE;
+ *	SP_UID_NOBODY: nobody. Set as the view begins: sp_order_state()
  * @nmembers: members so far
  * @nnodes: nodes, once ranked
  * @nlanes: senders, once ranked
@@ -138,6 +142,7 @@ struct sp_view {
 	u32 wanted;
 	u32 max_senders;
 	u32 next_uid;
+	u32 giver;
 	u32 nmembers;
 	u32 nnodes;
 	u32 nlanes;
@@ -158,6 +163,8 @@ int sp_view_next(const struct sp_view *old, const struct sp_proposal *p,
 int sp_view_told(struct sp_view *v, u64 id);
 bool sp_view_stayed(const struct sp_view *v, const struct sp_view *old,
 		    const struct sp_addr *addr);
+void sp_view_giver(struct sp_view *v, u64 fins);
+int sp_view_find_uid(const struct sp_view *v, u32 uid);
 bool sp_view_quorum(const struct sp_view *v, u64 nodes);
 int sp_view_find_node(const struct sp_view *v, const struct sp_addr *addr);
 int sp_view_find_member(const struct sp_view *v, const struct sp_addr *addr,

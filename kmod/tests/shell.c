@@ -29,6 +29,10 @@ static void op_lane_lock(struct sp_core *c, u32 own)
 	struct shell *s = shell_of(c);
 
 	s->bad += !s->own[own].tx;
+	if (++s->locks == 2 && s->early) {
+		sp_tx_commit(&s->tx[0], 10, s->early);
+		s->early = 0;
+	}
 	s->locked++;
 }
 
@@ -129,10 +133,13 @@ static struct sp_view *shell_view(struct kunit *test, const u32 *owners,
 
 		m->addr.b[15] = owners[i];
 		m->cookie = i;
+		m->uid = i;
 		m->node = owners[i];
 		m->lane = i;
 		m->nr = v->nodes[owners[i]].lanes++;
 	}
+	v->next_uid = nlanes;
+	v->giver = SP_UID_NOBODY;
 	return v;
 }
 
@@ -185,6 +192,7 @@ struct shell *shell_new(struct kunit *test, const u32 *owners, u32 nlanes,
 			s->own[m->nr].tx = &s->tx[m->nr];
 			sp_tx_init(&s->tx[m->nr], s->own_desc[m->nr], DEPTH,
 				   WINDOW, i, nlanes);
+			sp_tx_members(&s->tx[m->nr], s->view);
 		}
 		sp_lane_init(lane, &begin);
 	}
@@ -278,6 +286,7 @@ static void shell_own(struct shell *s)
 		if (m->lane < 0 || m->node != s->next.self)
 			continue;
 		s->own[m->nr].tx = &s->tx[m->nr];
+		sp_tx_members(&s->tx[m->nr], s->view);
 		sp_tx_view(&s->tx[m->nr], s->next.base[m->lane],
 			   o->delivered + 1, m->lane, s->view->nlanes);
 	}
@@ -306,6 +315,7 @@ int shell_change(struct shell *s, const struct sp_proposal *p)
 		swap(s->view, s->old);
 		return ret;
 	}
+	sp_order_state(o, s->old, s->view);
 	memset(n, 0, sizeof(*n));
 	n->view = s->view;
 	n->self = sp_view_find_node(s->view, self);

@@ -43,6 +43,9 @@ struct posted {
  * @fail_wake: likewise wakes
  * @fail_error: what they fail with, 0: -EAGAIN
  * @late: news and all tickets are to land just before the next look at these
+ * @early: not 0: flags of a message of 10 bytes that the first own lane's sender commits
+ *	just before its lock is taken for the second time in a pass
+ * @locks: how often lane locks were taken in the pass
  * @locked: lane locks held
  * @bad: things that no caller of the shell should do
  */
@@ -74,6 +77,8 @@ struct shell {
 	u32 fail_wake;
 	int fail_error;
 	bool late;
+	u32 early;
+	u32 locks;
 	u32 locked;
 	u32 bad;
 };
@@ -135,6 +140,7 @@ static inline void all_landed(struct shell *s)
 static inline int pass(struct shell *s)
 {
 	s->nposted = 0;
+	s->locks = 0;
 	return sp_pass(&s->core, s->core.order.released);
 }
 

@@ -15,6 +15,7 @@ extern struct kunit_suite sp_suspect_suite;
 extern struct kunit_suite sp_ballot_suite;
 extern struct kunit_suite sp_trim_suite;
 extern struct kunit_suite sp_change_suite;
+extern struct kunit_suite sp_private_suite;
 extern struct kunit_suite sp_memory_suite;
 
 #endif /* SPINDLE_TESTS_SUITES_H */

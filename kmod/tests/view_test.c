@@ -444,6 +444,8 @@ static void view_told(struct kunit *test)
 	add(v, 2, 3, 0);
 	add(v, 2, 4, SP_MEMBER_RECEIVER);
 	KUNIT_ASSERT_EQ(test, sp_view_rank(v, 7), 0);
+	for (i = 0; i < 4; i++)
+		v->members[i].uid = 3 * i;
 
 	/* The way it is said: lanes by their numbers, no rank among senders. */
 #define TOLD(...)							\
@@ -478,6 +480,10 @@ static void view_told(struct kunit *test)
 	/* A member that is there twice, a flag that nobody knows. */
 	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].cookie = 1), -EINVAL);
 	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].flags = ~0u), -EINVAL);
+	/* A number that another one has, or nobody. */
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[3].uid = 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[3].uid = SP_UID_NOBODY), -EINVAL);
+	KUNIT_EXPECT_EQ(test, TOLD(w->members[3].uid = SP_UID_MASK + 1), -EINVAL);
 	/* Lanes: two of one number, one beyond the last, more than may send. */
 	KUNIT_EXPECT_EQ(test, TOLD(w->members[1].flags = 0, w->members[1].lane = 0,
 				   w->members[1].nr = 0), -EINVAL);

@@ -313,6 +313,7 @@ enum prog_state {
  * @told: why it is out
  * @wish: why it wants to go
  * @nr: number of its lane on its node, -1: it does not send
+ * @number: its uid as a member
  * @nsent: messages that it has committed
  * @fin: the last of them says that nothing follows
  * @cursor: what it has read of its node's log
@@ -326,6 +327,7 @@ struct prog {
 	int told;
 	enum sp_reason wish;
 	s32 nr;
+	u32 number;
 	u32 total;
 	u32 gap;
 	u32 max_len;
@@ -462,6 +464,7 @@ struct live {
 	bool disturbing;
 	struct judge *judge;
 	struct record *records[LIVE_MAX_VIEWS];
+	bool caught_up[LIVE_MAX_PROGS];		/* by uid: its state was delivered */
 	u64 newest;
 	u64 newest_at;
 	void **memory;		/* freed with the run */

@@ -90,6 +90,7 @@ void lapp_begin(struct lnode *n, struct prog *p)
 		return;
 	}
 	p->state = PROG_MEMBER;
+	p->number = v->members[rank].uid;
 	live_trace(l, "program %u is a member on node %u, lane %d", p->uid, n->id,
 		   p->nr);
 }
@@ -131,6 +132,23 @@ static bool lapp_claim(struct live *l, struct prog *p)
 	return true;
 }
 
+/* Some messages, in runs of a few, are for one member of the view alone. */
+static u32 lapp_private(struct live *l, const struct prog *p, const struct sp_tx *tx)
+{
+	u64 draw = rng_mix(lapp_key(p->uid, p->nsent / 4) + l->opts.seed);
+	u32 flags = SP_DESC_PRIVATE;
+	u32 uid;
+
+	if (draw % 4)
+		return 0;
+	uid = tx->uid[(draw >> 8) % tx->nmembers];
+	if (sp_tx_private(tx, uid))
+		live_violation(l, "program %u cannot send to member %u", p->uid, uid);
+	if ((draw >> 16) % 4 == p->nsent % 4)
+		flags |= SP_DESC_STATE;
+	return flags | uid << SP_DESC_UID_SHIFT;
+}
+
 static void lapp_commit(struct live *l, struct prog *p)
 {
 	struct lnode *n = &l->nodes[p->node];
@@ -139,6 +157,8 @@ static void lapp_commit(struct live *l, struct prog *p)
 
 	if (flags)
 		p->claim_len = 0;
+	else
+		flags = lapp_private(l, p, tx);
 	lnet_overwritten(l, n->id,
 			 (u8 *)&tx->desc[tx->now.count & (tx->depth - 1)],
 			 sizeof(*tx->desc));
@@ -237,6 +257,8 @@ static void lapp_verify(struct lnode *n, struct prog *reader)
 			       n->id, (unsigned long long)reader->cursor);
 		return;
 	}
+	if ((log->flags & SP_DESC_PRIVATE) && sp_desc_uid(log->flags) != reader->number)
+		return;
 	ring = n->slab[log->lane & SP_LOG_SLOT] + l->lay.ring_off;
 	key = lapp_key(e->prog, e->number);
 	for (i = 0; i < log->len; i++) {

@@ -37,7 +37,9 @@ void lcheck_delivered(struct lnode *n, const struct sp_log *log)
 	if (member >= v->nmembers || v->members[member].cookie != p->cookie)
 		live_violation(l, "node %u delivers program %u as member %u",
 			       n->id, p->uid, member);
-	if (log->flags & ~SP_DESC_FIN)
+	if (log->flags & SP_DESC_STATE)
+		l->caught_up[sp_desc_uid(log->flags)] = true;
+	if (!sp_desc_flags_ok(log->flags))
 		live_violation(l, "node %u delivers program %u with flags %#x",
 			       n->id, p->uid, log->flags);
 	lcheck_judge(l, judge_message(l->judge, n->id, p->uid, log->len,
@@ -106,6 +108,41 @@ static void lcheck_uids(struct live *l, const struct sp_view *v)
 	}
 }
 
+/* Who came later is up to date once its state was delivered, and not before. */
+static void lcheck_stale(struct live *l, const struct sp_view *v)
+{
+	const struct sp_view *old = v->id > 1 ? &l->records[v->id - 1]->view : NULL;
+	bool any = false;
+	int giver;
+	u32 i;
+
+	for (i = 0; old && i < v->nmembers; i++) {
+		const struct sp_member *m = &v->members[i];
+		int was = sp_view_find_member(old, &m->addr, m->cookie);
+		bool stale = was < 0 || (old->members[was].flags & SP_MEMBER_STALE);
+
+		if (stale && was >= 0)
+			stale = !l->caught_up[m->uid];
+		if (stale != !!(m->flags & SP_MEMBER_STALE))
+			live_violation(l, "view %llu: member %u is %sup to date",
+				       (unsigned long long)v->id, i,
+				       stale ? "not " : "");
+		any |= stale;
+	}
+	/* Who gives is not changed amid it, unless it can no more. */
+	giver = old ? sp_view_find_uid(v, old->giver) : -1;
+	if (any && giver >= 0 && v->members[giver].lane >= 0 &&
+	    !l->progs[(u32)v->members[giver].cookie].fin && v->giver != old->giver)
+		live_violation(l, "view %llu: %u gives, and no more %u",
+			       (unsigned long long)v->id, v->giver, old->giver);
+	giver = sp_view_find_uid(v, v->giver);
+	if (v->giver != SP_UID_NOBODY &&
+	    (!any || giver < 0 || v->members[giver].lane < 0 ||
+	     (v->members[giver].flags & SP_MEMBER_STALE)))
+		live_violation(l, "view %llu: %u cannot give", (unsigned long long)v->id,
+			       v->giver);
+}
+
 /* It is in a view: the same, with the same bases, at the same place. */
 void lcheck_installed(struct lnode *n)
 {
@@ -126,6 +163,7 @@ void lcheck_installed(struct lnode *n)
 		l->newest = max(l->newest, v->id);
 		l->newest_at = l->now;
 		lcheck_uids(l, v);
+		lcheck_stale(l, v);
 	}
 	/* A joiner's stream begins with the event. */
 	if (n->recorded == 0) {
@@ -140,6 +178,10 @@ void lcheck_installed(struct lnode *n)
 		live_violation(l, "node %u installs view %llu with %u lanes ended, others with %u",
 			       n->id, (unsigned long long)v->id, o->fins,
 			       r->fins);
+	if (v->giver != r->view.giver)
+		live_violation(l, "node %u installs view %llu in which %u gives, others %u",
+			       n->id, (unsigned long long)v->id, v->giver,
+			       r->view.giver);
 	if (o->start != r->start || v->nlanes != r->view.nlanes ||
 	    v->nnodes != r->view.nnodes)
 		live_violation(l, "node %u installs view %llu at seq %lld, others at %lld",

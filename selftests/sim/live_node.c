@@ -282,6 +282,16 @@ static void lnode_readers(struct lnode *n)
 			lapp_begin(n, &n->l->progs[(u32)v->members[i].cookie]);
 }
 
+/* The sending side of an own lane in the view that begins. */
+static void lnode_tx(struct lnode *n, const struct sp_member *m, u64 base, s64 start)
+{
+	const struct sp_view *v = lnode_view(n);
+	struct sp_tx *tx = n->own[m->nr].tx;
+
+	sp_tx_view(tx, base, start, m->lane, v->nlanes);
+	sp_tx_members(tx, v);
+}
+
 /* The first view of this life: the group's first, or what a WELCOME reports. */
 void lnode_begin(struct lnode *n, const struct welcome *w)
 {
@@ -328,8 +338,7 @@ void lnode_begin(struct lnode *n, const struct welcome *w)
 		lnode_lane(n, m->lane, m, &w->at[m->lane]);
 		n->lanes[m->lane].fin = w->fin[m->lane];
 		if (live_id(&m->addr) == n->id)
-			sp_tx_view(n->own[m->nr].tx, w->at[m->lane].round,
-				   w->start, m->lane, v->nlanes);
+			lnode_tx(n, m, w->at[m->lane].round, w->start);
 	}
 	for (i = 0; i < v->nnodes; i++) {
 		lnode_rows(n, lnode_id(n, i));
@@ -583,7 +592,7 @@ int lnode_ask(struct lnode *n, const struct prog *p)
 	struct sp_join_request who = {
 		.addr = live_addr(p->node),
 		.cookie = p->cookie,
-		.flags = p->flags,
+		.flags = p->flags | SP_MEMBER_STALE,
 	};
 	struct sp_report *own = sp_ballot_own(&n->ballot);
 	u32 i;
@@ -733,6 +742,7 @@ static void lnode_install(struct lnode *n)
 		return;
 	}
 	lapp_delivered(n);
+	sp_order_state(&n->core.order, old, v);
 	for (i = 0; i < old->nmembers; i++)
 		if (live_id(&old->members[i].addr) == n->id && p.reason[i])
 			lapp_end(&l->progs[(u32)old->members[i].cookie], 0);
@@ -742,9 +752,8 @@ static void lnode_install(struct lnode *n)
 		const struct sp_member *m = &v->members[i];
 
 		if (m->lane >= 0 && live_id(&m->addr) == n->id)
-			sp_tx_view(n->own[m->nr].tx, next.base[m->lane],
-				   n->core.order.delivered + 1, m->lane,
-				   v->nlanes);
+			lnode_tx(n, m, next.base[m->lane],
+				 n->core.order.delivered + 1);
 	}
 	sp_core_install(&n->core, &next);
 	live_trace(l, "node %u installs view %llu: %u members on %u nodes, from seq %lld",
