@@ -300,7 +300,9 @@ bool sp_rx_wants(const struct sp_local *local, u32 type)
  * @log: the entry
  *
  * Return: false when it says that a sender has said its last, which is nobody's
- * message, and when it is an event that the program does not want.
+ * message; when it is for another member alone, unless the program wants to be told
+ * that this one is up to date: sp_rx_tells(); and when it is an event that the program
+ * does not want.
  */
 bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log)
 {
@@ -308,7 +310,21 @@ bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log)
 
 	if (flags & SP_LOG_EVENT)
 		return sp_rx_wants(local, READ_ONCE(log->lane));
-	return !(flags & SP_DESC_FIN);
+	if (sp_log_message(local, flags))
+		return true;
+	return (flags & SP_DESC_STATE) && sp_rx_wants(local, SPINDLE_EVENT_STATE);
+}
+
+/**
+ * sp_rx_tells() - is a program told of a message that is for another member alone
+ * @local: the member
+ * @log: the entry of the log, one that sp_rx_gives() is true for
+ *
+ * Return: true when it is given an event in place of it.
+ */
+bool sp_rx_tells(const struct sp_local *local, const struct sp_log *log)
+{
+	return sp_log_private(log) && !sp_log_message(local, log->flags);
 }
 
 /* How far a member may read: what is published, and for it. */
@@ -320,6 +336,19 @@ static u64 sp_rx_limit(const struct sp_group *g, const struct sp_local *local)
 	u64 end = smp_load_acquire(&local->end);
 
 	return min(published, end);
+}
+
+/* The entry of the log where a member reads, whose view is noted when it begins one. */
+static const struct sp_log *sp_rx_look(const struct sp_group *g, struct sp_rx_at *at)
+{
+	const struct sp_order *o = &g->core.order;
+	const struct sp_log *log = &o->log[at->cursor & (o->log_size - 1)];
+
+	/* Its number is the low half of the view's. */
+	if ((READ_ONCE(log->flags) & SP_LOG_EVENT) &&
+	    READ_ONCE(log->lane) == SPINDLE_EVENT_VIEW)
+		at->view += READ_ONCE(log->pos) - (u32)at->view;
+	return log;
 }
 
 /**
@@ -335,19 +364,42 @@ const struct sp_log *sp_rx_log(const struct sp_group *g,
 			       struct sp_rx_at *at)
 {
 	u64 limit = sp_rx_limit(g, local);
-	const struct sp_order *o = &g->core.order;
+	const struct sp_log *log;
 
 	for (; at->cursor < limit; at->cursor++) {
-		const struct sp_log *log = &o->log[at->cursor & (o->log_size - 1)];
-
-		/* Its number is the low half of the view's. */
-		if ((READ_ONCE(log->flags) & SP_LOG_EVENT) &&
-		    READ_ONCE(log->lane) == SPINDLE_EVENT_VIEW)
-			at->view += READ_ONCE(log->pos) - (u32)at->view;
+		log = sp_rx_look(g, at);
 		if (sp_rx_gives(local, log))
 			return log;
 	}
 	return NULL;
+}
+
+/**
+ * sp_rx_pass() - pass by what is for other members alone
+ * @g: the group
+ * @local: the member
+ * @at: where it reads; moves on behind the last such entry before the first one that
+ *	its program is given, and stays where it is without one
+ *
+ * Events that the program does not want are passed by on the way. Those behind stay:
+ * it may still say that it wants them, unless the member's end is there.
+ */
+void sp_rx_pass(const struct sp_group *g, const struct sp_local *local,
+		struct sp_rx_at *at)
+{
+	u64 limit = sp_rx_limit(g, local);
+	struct sp_rx_at look = *at;
+	const struct sp_log *log;
+
+	while (look.cursor < limit) {
+		log = sp_rx_look(g, &look);
+		if (sp_rx_gives(local, log))
+			return;
+		look.cursor++;
+		if ((READ_ONCE(log->flags) & SP_DESC_PRIVATE) ||
+		    look.cursor == READ_ONCE(local->end))
+			*at = look;
+	}
 }
 
 /*
@@ -416,18 +468,56 @@ static int sp_rx_ready(struct sp_sock *ss, struct sp_group *g)
 }
 
 /*
- * Nothing but bytes reaches the others: no descriptors, no credentials. What
- * sp_recvmsg() gives may be there, for who sends on what it has received.
+ * Nothing but bytes reaches the others: no descriptors, no credentials. A message may
+ * be for one member alone. What sp_recvmsg() gives may be there, for who sends on what
+ * it has received.
  */
-static bool sp_tx_plain(struct msghdr *msg)
+static bool sp_tx_private_ok(const struct cmsghdr *cmsg, u32 *flags)
+{
+	struct spindle_to to;
+
+	if (*flags || cmsg->cmsg_len != CMSG_LEN(sizeof(to)))
+		return false;
+	memcpy(&to, CMSG_DATA(cmsg), sizeof(to));
+	if (to.flags & ~SPINDLE_UP_TO_DATE || to.uid >= SP_UID_NOBODY ||
+	    memchr_inv(to.__resv, 0, sizeof(to.__resv)))
+		return false;
+	*flags = SP_DESC_PRIVATE | to.flags | to.uid << SP_DESC_UID_SHIFT;
+	return true;
+}
+
+/* What a message is besides its bytes: *@flags, SP_DESC_*. False: nothing we know. */
+static bool sp_tx_flags(struct msghdr *msg, u32 *flags)
 {
 	struct cmsghdr *cmsg;
 
-	for_each_cmsghdr(cmsg, msg)
-		if (!CMSG_OK(msg, cmsg) || cmsg->cmsg_level != SOL_SPINDLE ||
-		    cmsg->cmsg_type != SPINDLE_CMSG_INFO)
+	*flags = 0;
+	for_each_cmsghdr(cmsg, msg) {
+		if (!CMSG_OK(msg, cmsg) || cmsg->cmsg_level != SOL_SPINDLE)
 			return false;
+		if (cmsg->cmsg_type != SPINDLE_CMSG_INFO &&
+		    (cmsg->cmsg_type != SPINDLE_CMSG_TO ||
+		     !sp_tx_private_ok(cmsg, flags)))
+			return false;
+	}
 	return true;
+}
+
+/* Give a message that is in the ring its turn. The lane's lock is held. */
+static int sp_tx_turn(const struct sp_sock *ss, struct sp_lane_tx *lane, size_t len,
+		      u32 flags)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&lane->lock);
+	/* shutdown() may have come first, or the member was evicted. */
+	if (lane->tx.fin)
+		return sp_tx_over(ss);
+	if (flags & SP_DESC_PRIVATE)
+		ret = sp_tx_private(&lane->tx, sp_desc_uid(flags));
+	if (!ret)
+		sp_tx_commit(&lane->tx, len, flags);
+	return ret;
 }
 
 static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
@@ -437,6 +527,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	struct sp_group *g = sp_sock_group(ss);
 	struct sp_lane_tx *lane;
 	long timeo;
+	u32 flags;
 	u64 off;
 	int ret;
 
@@ -444,7 +535,7 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	if (msg->msg_flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR |
 			       MSG_BATCH | MSG_CMSG_COMPAT))
 		return -EOPNOTSUPP;
-	if (!sp_tx_plain(msg))
+	if (!sp_tx_flags(msg, &flags))
 		return -EINVAL;
 	if (!g)
 		return -ENOTCONN;
@@ -475,11 +566,11 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		goto unlock;
 	}
 	spin_lock_bh(&lane->lock);
-	/* shutdown() may have come first, or the member was evicted. */
-	if (lane->tx.fin)
-		ret = sp_tx_over(ss);
-	else
-		sp_tx_commit(&lane->tx, len, 0);
+	sp_lane_tx_pad(lane, off, len);
+	ret = sp_tx_turn(ss, lane, len, flags);
+	/* What is not sent to the one that it was for is not left to go to others. */
+	if (ret && flags)
+		memset(lane->slab->ring + off, 0, len);
 	WRITE_ONCE(lane->starved, 0);
 	spin_unlock_bh(&lane->lock);
 	if (ret)
@@ -519,7 +610,7 @@ bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
 	held->log.len = READ_ONCE(log->len);
 	held->log.flags = READ_ONCE(log->flags);
 	held->slab = NULL;
-	if (!(held->log.flags & SP_LOG_EVENT)) {
+	if (sp_log_message(local, held->log.flags)) {
 		slot = sp_group_slot(g, &held->log);
 		spin_lock_bh(&g->slots_lock);
 		held->addr = slot->addr;
@@ -529,6 +620,9 @@ bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
 		spin_unlock_bh(&g->slots_lock);
 		if (!held->slab)
 			return false;
+	} else {
+		/* An event; or it is told of, and not read: sp_rx_tells(). */
+		held->log.len = 0;
 	}
 	/* The entry and the slot before the look, as in sp_rx_copy(): are they its own? */
 	smp_rmb();
@@ -561,6 +655,7 @@ const u8 *sp_rx_bytes(const struct sp_held *held)
 /* What a reader has before it: an entry of the log or of its queue, or an event. */
 struct sp_rx {
 	u32 stable;		/* SPINDLE_SYNC_* to tell of; 0: it is not that */
+	bool state;		/* it is told that another member is up to date */
 	struct sp_held held;
 	const u8 *bytes;
 	struct sp_event *event;	/* in place of @bytes; held */
@@ -586,6 +681,7 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 		return ret;
 	rx->queued = ss->local.queue.on;
 	rx->event = NULL;
+	rx->state = false;
 	if (rx->queued) {
 		m = sp_detach_first(g, &ss->local);
 		if (IS_ERR(m))
@@ -598,6 +694,7 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 		rx->event = m->event;
 		if (rx->event)
 			kref_get(&rx->event->ref);
+		rx->state = sp_rx_tells(&ss->local, &m->log);
 		return 1;
 	}
 	rx->at.cursor = ss->local.cursor;
@@ -609,10 +706,13 @@ static int sp_rx_begin(struct sp_sock *ss, struct sp_group *g, struct sp_rx *rx)
 	 */
 	if (!log || !sp_rx_hold(g, &ss->local, log, &rx->held))
 		return sp_rx_dropped(ss);
+	rx->state = sp_rx_tells(&ss->local, &rx->held.log);
 	if (rx->held.slab) {
 		rx->bytes = sp_rx_bytes(&rx->held);
 		return 1;
 	}
+	if (rx->state)
+		return 1;
 	rx->event = sp_event_find(g, rx->held.log.lane, rx->held.log.pos);
 	/* Nothing is kept for who reads no more: shutdown() came meanwhile. */
 	return rx->event ? 1 : sp_rx_dropped(ss);
@@ -627,16 +727,20 @@ static void sp_rx_put(struct sp_sock *ss, struct sp_group *g,
 			sp_stable_told(&ss->local, rx->stable);
 		return;
 	}
-	if (taken && !rx->event)
+	if (taken && !rx->event && !rx->state)
 		WRITE_ONCE(ss->received, ss->received + 1);
 	sp_event_put(rx->event);
 	sp_slab_put(rx->held.slab);
 	if (rx->queued) {
 		sp_detach_done(g, &ss->local, taken);
 	} else if (taken) {
-		ss->local.view = rx->at.view;
+		struct sp_rx_at at = { rx->at.cursor + 1, rx->at.view };
+
+		/* Nobody comes back to that before there is more for this member. */
+		sp_rx_pass(g, &ss->local, &at);
+		ss->local.view = at.view;
 		/* G in group.h: the copy is done, the space may be reused. */
-		smp_store_release(&ss->local.cursor, rx->at.cursor + 1);
+		smp_store_release(&ss->local.cursor, at.cursor);
 		sp_group_consumed(g);
 	}
 }
@@ -659,6 +763,8 @@ static size_t sp_rx_len(const struct sp_rx *rx)
 {
 	if (rx->stable)
 		return sizeof(struct spindle_event) + sizeof(struct spindle_stable);
+	if (rx->state)
+		return sizeof(struct spindle_event);
 	return rx->event ? sp_event_size(rx->event) : rx->held.log.len;
 }
 
@@ -677,6 +783,8 @@ static int sp_rx_copy_event(struct sp_sock *ss, struct sp_group *g,
 		return -ENOMEM;
 	if (rx->stable)
 		sp_stable_event(ss, rx->stable, e);
+	else if (rx->state)
+		sp_event_state(&rx->held.log, rx->at.view, e);
 	else
 		sp_event_give(rx->event, g, &ss->local, e);
 	if (copy_to_iter(e, n, &msg->msg_iter) != n)
@@ -720,6 +828,7 @@ static int sp_rx_copy(struct sp_sock *ss, struct sp_group *g,
 			.view = rx->at.view,
 			.seq = log->seq,
 			.rank = rank,
+			.flags = log->flags & (SPINDLE_PRIVATE | SPINDLE_UP_TO_DATE),
 		};
 
 		put_cmsg(msg, SOL_SPINDLE, SPINDLE_CMSG_INFO, sizeof(info),
@@ -750,19 +859,19 @@ static int sp_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		ret = sp_rx_begin(ss, g, &rx);
 		if (ret > 0)
 			break;
-		mutex_unlock(&ss->rx_lock);
+		sp_rx_unlock(ss);
 		if (ret == -EAGAIN)
 			ret = sp_wait(sk, timeo, sp_rx_ready(ss, g));
 		if (ret <= 0)
 			return ret;
 	}
 
-	if (rx.stable || rx.event)
+	if (rx.stable || rx.state || rx.event)
 		ret = sp_rx_copy_event(ss, g, &rx, msg, size, flags);
 	else
 		ret = sp_rx_copy(ss, g, &rx, msg, size, flags);
 	sp_rx_end(ss, g, &rx, ret >= 0 && !(flags & MSG_PEEK));
-	mutex_unlock(&ss->rx_lock);
+	sp_rx_unlock(ss);
 	return ret;
 }
 
@@ -879,7 +988,7 @@ static int sp_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 			bytes = sp_rx_len(&rx);
 			sp_rx_end(ss, g, &rx, false);
 		}
-		mutex_unlock(&ss->rx_lock);
+		sp_rx_unlock(ss);
 		break;
 	case SIOCOUTQ:
 		if (!g)

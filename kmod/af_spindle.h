@@ -42,6 +42,16 @@ static inline struct sp_sock *sp_sk(const struct sock *sk)
 	return container_of(sk, struct sp_sock, sk);
 }
 
+/* Drop rx_lock, and have done what sp_detach_skip() could not do meanwhile. */
+static inline void sp_rx_unlock(struct sp_sock *ss)
+{
+	mutex_unlock(&ss->rx_lock);
+	/* Pairs with sp_detach_skip(). */
+	smp_mb();
+	if (READ_ONCE(ss->local.queue.due))
+		queue_work(system_unbound_wq, &ss->local.queue.fill);
+}
+
 static inline struct sp_group *sp_sock_group(const struct sp_sock *ss)
 {
 	/* Pairs with the release in sp_sock_joined(). */
@@ -130,6 +140,9 @@ const struct sp_log *sp_rx_log(const struct sp_group *g,
 			       struct sp_rx_at *at);
 bool sp_rx_wants(const struct sp_local *local, u32 type);
 bool sp_rx_gives(const struct sp_local *local, const struct sp_log *log);
+void sp_rx_pass(const struct sp_group *g, const struct sp_local *local,
+		struct sp_rx_at *at);
+bool sp_rx_tells(const struct sp_local *local, const struct sp_log *log);
 bool sp_rx_hold(struct sp_group *g, const struct sp_local *local,
 		const struct sp_log *log, struct sp_held *held);
 const u8 *sp_rx_bytes(const struct sp_held *held);

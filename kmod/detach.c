@@ -55,7 +55,7 @@ static struct sp_detached *sp_detach_copy(struct sp_group *g,
 	if (held->slab) {
 		m->addr = held->addr;
 		memcpy(m->data, sp_rx_bytes(held), log->len);
-	} else {
+	} else if (!sp_log_private(log)) {
 		m->event = sp_event_find(g, log->lane, log->pos);
 	}
 	return m;
@@ -127,9 +127,10 @@ static void sp_detach_drop(struct sp_local *local, struct sp_detached *m)
 }
 
 /*
- * A member that is not detached passes by what its program does not want: nobody may
- * read for long. One that is in the middle of a message is left alone, and found when the
- * next view begins. True when the cursor moved.
+ * A member that is not detached passes by what is for others alone, and by events that
+ * its program does not want, when these are many: nobody may read for long. What stands
+ * behind something that the program is given it passes by when it takes that. Who copies
+ * just now has this work done once more: sp_rx_unlock(). True when the cursor moved.
  */
 static bool sp_detach_skip(struct sp_group *g, struct sp_local *local)
 {
@@ -137,20 +138,27 @@ static bool sp_detach_skip(struct sp_group *g, struct sp_local *local)
 	struct sp_rx_at at;
 	bool moved = false;
 
+	WRITE_ONCE(local->queue.due, true);
+	/* Pairs with sp_rx_unlock(): the lock is seen free, or this is seen. */
+	smp_mb();
 	if (!mutex_trylock(&ss->rx_lock))
 		return false;
+	WRITE_ONCE(local->queue.due, false);
 	/* Nothing is kept for who is deaf, and a program moves on by itself. */
 	if (!local->queue.on && !READ_ONCE(local->deaf) &&
 	    !sp_rings_mapped(local, SPINDLE_MAP_RX)) {
 		at.cursor = local->cursor;
 		at.view = local->view;
-		sp_rx_log(g, local, &at);
+		if (sp_events_many(g))
+			sp_rx_log(g, local, &at);
+		else
+			sp_rx_pass(g, local, &at);
 		moved = at.cursor != local->cursor;
 		local->view = at.view;
 		/* G in group.h: nothing is copied of what is passed by. */
 		smp_store_release(&local->cursor, at.cursor);
 	}
-	mutex_unlock(&ss->rx_lock);
+	sp_rx_unlock(ss);
 	return moved;
 }
 
@@ -162,6 +170,7 @@ static void sp_detach_work(struct work_struct *work)
 	bool moved;
 
 	if (READ_ONCE(q->on)) {
+		WRITE_ONCE(q->due, false);
 		mutex_lock(&q->lock);
 		moved = sp_detach_fill(g, local, SP_DETACH_QUICK);
 		mutex_unlock(&q->lock);
@@ -243,14 +252,15 @@ int sp_detach_set(struct sock *sk, bool on)
 		moved = sp_detach_fill(g, &ss->local, SP_DETACH_QUICK);
 		mutex_unlock(&q->lock);
 	}
-	mutex_unlock(&ss->rx_lock);
+	sp_rx_unlock(ss);
 	if (moved)
 		sp_group_consumed(g);
 	return ret;
 }
 
 /**
- * sp_detach_all() - have the queues of all detached members of this node filled
+ * sp_detach_all() - have the queues of all detached members of this node filled, and
+ * the others pass by what is for others alone
  * @g: the group; something was published
  *
  * Memory is waited for, and readers are: neither is for a pass.
@@ -259,11 +269,17 @@ int sp_detach_set(struct sock *sk, bool on)
  */
 void sp_detach_all(struct sp_group *g)
 {
+	bool privates = g->privates != g->core.order.privates;
 	struct sp_local *local;
 
-	list_for_each_entry(local, &g->locals, on_group)
-		if (READ_ONCE(local->queue.on) && !READ_ONCE(local->deaf))
+	g->privates = g->core.order.privates;
+	list_for_each_entry(local, &g->locals, on_group) {
+		if (READ_ONCE(local->deaf) || sp_rings_mapped(local, SPINDLE_MAP_RX))
+			continue;
+		/* Nobody is woken for good by what is for others: its place must go, too. */
+		if (privates || READ_ONCE(local->queue.on))
 			queue_work(system_unbound_wq, &local->queue.fill);
+	}
 }
 
 /**
@@ -374,7 +390,7 @@ void sp_detach_sift(struct sp_local *local)
 
 	mutex_lock(&q->lock);
 	list_for_each_entry_safe(m, next, &q->messages, list)
-		if (m->event && !sp_rx_wants(local, m->event->type))
+		if (!sp_rx_gives(local, &m->log))
 			sp_detach_drop(local, m);
 	mutex_unlock(&q->lock);
 }

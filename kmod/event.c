@@ -239,6 +239,24 @@ static void sp_event_member(struct spindle_event_member *to,
 	to->uid = uid;
 	if (flags & SP_MEMBER_RECEIVER)
 		to->flags |= SPINDLE_EM_RECEIVER;
+	if (flags & SP_MEMBER_STALE)
+		to->flags |= SPINDLE_EM_STALE;
+}
+
+/**
+ * sp_event_state() - an event for a program: another member is up to date
+ * @log: the private message that says so
+ * @view: number of the view it was delivered in
+ * @to: the result
+ */
+void sp_event_state(const struct sp_log *log, u64 view, struct spindle_event *to)
+{
+	memset(to, 0, sizeof(*to));
+	to->type = SPINDLE_EVENT_STATE;
+	to->number = sp_desc_uid(log->flags);
+	to->view = view;
+	to->seq = log->seq;
+	to->member_size = sizeof(to->member[0]);
 }
 
 /**
@@ -272,6 +290,8 @@ void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 		sp_event_member(&to->member[i], &m->addr, i, m->uid, m->flags);
 		if (i >= ev->stayed)
 			to->member[i].flags |= SPINDLE_EM_JOINED;
+		if (m->uid == v->giver)
+			to->member[i].flags |= SPINDLE_EM_GIVES;
 		if (m->cookie == local->cookie &&
 		    !sp_addr_cmp(&m->addr, &g->node->addr))
 			to->member[i].flags |= SPINDLE_EM_SELF;
@@ -280,7 +300,7 @@ void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 		const struct sp_left *l = &ev->left[i];
 
 		sp_event_member(&to->member[v->nmembers + i], &l->addr, l->rank,
-				l->uid, l->flags);
+				l->uid, l->flags & ~SP_MEMBER_STALE);
 		to->member[v->nmembers + i].reason = l->reason;
 	}
 }

@@ -616,6 +616,9 @@ void sp_group_activate(struct sp_group *g)
 		sp_group_fail(g, ret);
 		return;
 	}
+	for (i = 0; i < g->core.nown; i++)
+		if (g->lanes[i])
+			sp_tx_members(&g->lanes[i]->tx, v);
 	list_for_each_entry(local, &g->locals, on_group) {
 		int rank = sp_view_find_member(v, &g->node->addr, local->cookie);
 		s32 lane = v->members[rank].lane;
@@ -625,6 +628,7 @@ void sp_group_activate(struct sp_group *g)
 		if (local->lane)
 			local->lane->member = local;
 		WRITE_ONCE(local->rank, rank);
+		local->uid = v->members[rank].uid;
 		if (local->lane && local->fin)
 			sp_tx_commit(&local->lane->tx, 0, SP_DESC_FIN);
 	}

@@ -244,17 +244,19 @@ struct sp_detached {
  * @messages: &struct sp_detached, oldest first
  * @reading: the one that a reader copies
  * @taken: messages and events that its program has taken out of it
+ * @due: @fill found the socket's rx_lock taken: who drops that queues it again
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
  * @fill: fills it; of a member that is not detached, passes by what it does not
- *	want. Queued by passes and when a view begins, while the member is on the
- *	group's list
+ *	want, and what is for others alone. Queued by passes, when a view begins and by
+ *	readers, while the member is on the group's list
  */
 struct sp_queue {
 	struct mutex lock;
 	struct list_head messages;
 	struct sp_detached *reading;
 	u64 taken;
+	bool due;
 	bool on;
 	struct work_struct fill;
 };
@@ -268,6 +270,7 @@ struct sp_queue {
  * @memcg: who pays for the memory of the group; held from the first try to join
  * @group: the group it is in, set under sp_ctl by who takes it in
  * @rank: its rank in the view, ~0 before and after
+ * @uid: its number, the same in all views; set before anything is published for it
  * @lane: its lane, NULL when it does not send or before the view
  * @cursor: entries of the log it has consumed
  * @view: number of the view at @cursor; guarded as that is. Where deliveries are
@@ -297,6 +300,7 @@ struct sp_local {
 	struct mem_cgroup *memcg;
 	struct sp_group *group;
 	u32 rank;
+	u32 uid;
 	struct sp_lane_tx *lane;
 	u64 cursor;
 	u64 view;
@@ -462,6 +466,8 @@ struct sp_counters {
  * @on_engine: on the engine's list of those awake, under the engine's lock
  * @rests: it rests, so says its last pass; likewise
  * @rest_end: when it has done so for long enough, in jiffies; likewise
+ * @privates: private messages published when readers were last made to pass by them;
+ *	under the engine's lock
  * @flows: messages follow one another, so said its last pass; likewise
  * @on_kicked: on its list of those kicked, under its kick_lock
  * @engaged: the engine runs passes over it; likewise, changed under the
@@ -555,6 +561,7 @@ struct sp_group {
 	struct list_head on_engine;
 	bool rests;
 	unsigned long rest_end;
+	u64 privates;
 	bool flows;
 	struct list_head on_kicked;
 	bool engaged;
@@ -636,6 +643,30 @@ static inline const struct sp_lane_slot *
 sp_group_slot(const struct sp_group *g, const struct sp_log *log)
 {
 	return &g->slots[log->lane & SP_LOG_SLOT];
+}
+
+/*
+ * Messages are pushed by whole units, but for the last: what is left of a private message
+ * behind one that is to be committed at @off goes to nobody. The lane's lock is held.
+ */
+static inline void sp_lane_tx_pad(struct sp_lane_tx *lane, u64 off, u32 len)
+{
+	if (lane->tx.privates)
+		memset(lane->slab->ring + off + len, 0, sp_units(len) * SP_UNIT - len);
+}
+
+/* Is an entry of the log a private message? */
+static inline bool sp_log_private(const struct sp_log *log)
+{
+	return log->flags & SP_DESC_PRIVATE;
+}
+
+/* Is one with these flags a message, and not for another member alone? */
+static inline bool sp_log_message(const struct sp_local *local, u32 flags)
+{
+	if (flags & SP_DESC_PRIVATE)
+		return sp_desc_uid(flags) == local->uid;
+	return !(flags & (SP_DESC_FIN | SP_LOG_EVENT));
 }
 
 /* Is a member in no view any more? All that is for it is published then. */
@@ -812,6 +843,7 @@ struct sp_event *sp_event_view(struct sp_group *g);
 void sp_events_drop(struct sp_group *g, bool all);
 bool sp_events_many(const struct sp_group *g);
 size_t sp_event_size(const struct sp_event *ev);
+void sp_event_state(const struct sp_log *log, u64 view, struct spindle_event *to);
 void sp_event_give(const struct sp_event *ev, const struct sp_group *g,
 		   const struct sp_local *local, struct spindle_event *to);
 

@@ -113,12 +113,13 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
 	before = r->taken;
 	for (; !ret && r->taken != tail; r->taken++) {
 		const struct spindle_submission *s;
-		u32 len;
+		u32 len, flags;
 		u64 off;
 
 		s = &r->user->submissions[r->taken & (g->config.depth - 1)];
 		len = READ_ONCE(s->len);
-		if (READ_ONCE(s->flags))
+		flags = READ_ONCE(s->flags);
+		if (!sp_desc_flags_ok(flags) || (flags & SP_DESC_FIN))
 			ret = -EINVAL;
 		else if (len > g->config.max_msg)
 			ret = -EMSGSIZE;
@@ -126,7 +127,12 @@ void sp_rings_collect(struct sp_group *g, struct sp_lane_tx *lane)
 			ret = sp_tx_space(&lane->tx, len, &off);
 		if (ret)
 			break;
-		sp_tx_commit(&lane->tx, len, 0);
+		/* Who has gone meanwhile reads nothing. */
+		if ((flags & SP_DESC_PRIVATE) &&
+		    sp_tx_private(&lane->tx, sp_desc_uid(flags)))
+			flags = SP_DESC_PRIVATE | SP_UID_NOBODY << SP_DESC_UID_SHIFT;
+		sp_lane_tx_pad(lane, off, len);
+		sp_tx_commit(&lane->tx, len, flags);
 	}
 	WRITE_ONCE(lane->starved, 0);
 	/* It has filled room that was not free: whose, it must know. */
@@ -156,8 +162,7 @@ u64 sp_rings_released(struct sp_group *g, struct sp_local *local)
 	if (limit < cursor || released - cursor > limit - cursor)
 		return cursor;
 	for (; cursor != released; cursor++)
-		messages += !(o->log[cursor & (o->log_size - 1)].flags &
-			      (SP_DESC_FIN | SP_LOG_EVENT));
+		messages += sp_log_message(local, o->log[cursor & (o->log_size - 1)].flags);
 	sp_local_received(local, messages);
 	WRITE_ONCE(local->cursor, cursor);
 	return cursor;
@@ -393,6 +398,9 @@ static struct sp_rings *sp_rings_alloc(const struct sp_group *g, u32 flags)
 	BUILD_BUG_ON(offsetof(struct spindle_delivery, flags) !=
 		     offsetof(struct sp_log, flags));
 	BUILD_BUG_ON(SPINDLE_DELIVERY_FIN != SP_DESC_FIN);
+	BUILD_BUG_ON(SPINDLE_PRIVATE != SP_DESC_PRIVATE);
+	BUILD_BUG_ON(SPINDLE_UP_TO_DATE != SP_DESC_STATE);
+	BUILD_BUG_ON(SPINDLE_UID_SHIFT != SP_DESC_UID_SHIFT);
 	BUILD_BUG_ON(SPINDLE_UNIT_SHIFT != SP_UNIT_SHIFT);
 	BUILD_BUG_ON(2 * SPINDLE_MAX_WINDOW > 1 << SP_MAP_LANE_SHIFT);
 	BUILD_BUG_ON(SPINDLE_MAX_MEMBERS < SP_MAX_MEMBERS);
@@ -513,7 +521,7 @@ int sp_rings_map(struct sp_sock *ss, int flags)
 		ss->sk.sk_state_change(&ss->sk);
 	sp_engine_unlock(engine);
 	mutex_unlock(&sp_ctl);
-	mutex_unlock(&ss->rx_lock);
+	sp_rx_unlock(ss);
 	mutex_unlock(&ss->tx_lock);
 	if (ret)
 		sp_rings_free(r);

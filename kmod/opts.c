@@ -197,6 +197,8 @@ static int sp_opt_create(struct sock *sk, sockptr_t optval, unsigned int optlen)
 	cfg.evict_ms = opt.evict_ms;
 	if (opt.flags & SPINDLE_F_NO_MAJORITY)
 		cfg.flags |= SP_CONFIG_NO_MAJORITY;
+	if (opt.flags & SPINDLE_F_STATE)
+		cfg.flags |= SP_CONFIG_STATE;
 	cfg.flags |= opt.optimise_off << SP_CONFIG_OFF_SHIFT;
 	ret = sp_config_check(&cfg);
 	if (ret)
@@ -247,7 +249,7 @@ static int sp_opt_join(struct socket *sock, sockptr_t optval,
 				       sizeof(opt.contact), &contact,
 				       &scope_id);
 	/* What the group is like its creator says. */
-	if (!ret && (opt.flags & SPINDLE_F_NO_MAJORITY))
+	if (!ret && (opt.flags & (SPINDLE_F_NO_MAJORITY | SPINDLE_F_STATE)))
 		ret = -EINVAL;
 	if (ret)
 		return ret == -EADDRNOTAVAIL ? -EINVAL : ret;
@@ -324,7 +326,10 @@ static int sp_opt_events(struct sock *sk, int value)
 		return -ERESTARTSYS;
 	WRITE_ONCE(ss->local.events, value);
 	sp_detach_sift(&ss->local);
-	mutex_unlock(&ss->rx_lock);
+	/* What stood behind events that are not wanted any more may be passed by now. */
+	if (READ_ONCE(ss->local.group))
+		WRITE_ONCE(ss->local.queue.due, true);
+	sp_rx_unlock(ss);
 	return 0;
 }
 
@@ -424,6 +429,7 @@ static void sp_opt_info(const struct sp_sock *ss,
 
 	memset(info, 0, sizeof(*info));
 	info->rank = ~0U;
+	info->uid = ~0U;
 	if (!g)
 		return;
 	strscpy(info->name, g->name, sizeof(info->name));
@@ -436,6 +442,8 @@ static void sp_opt_info(const struct sp_sock *ss,
 		info->members = ev->view.nmembers;
 		info->senders = ev->view.nlanes;
 		info->rank = READ_ONCE(ss->local.rank);
+		info->uid = ss->local.uid;
+		info->stale = hweight64(READ_ONCE(g->core.order.stale));
 	}
 	sp_event_put(ev);
 	if (info->state == SPINDLE_STATE_FAILED)

@@ -379,6 +379,8 @@ int sp_views_begin(struct sp_group *g)
 		return -ENOMEM;
 	if (g->welcome)
 		ev->stayed = g->welcome->stayed;
+	sp_order_state(&g->core.order, &g->view, &ev->view);
+	g->view.giver = ev->view.giver;
 	ret = sp_event_publish(g, ev);
 	if (ret) {
 		sp_event_put(ev);
@@ -592,6 +594,7 @@ static void sp_views_own(struct sp_group *g, const struct sp_view *v)
 		spin_lock(&lane->lock);
 		sp_tx_view(&lane->tx, g->next->base[m->lane], start, m->lane,
 			   v->nlanes);
+		sp_tx_members(&lane->tx, v);
 		spin_unlock(&lane->lock);
 	}
 }
@@ -705,6 +708,7 @@ static void sp_views_come(struct sp_group *g, const struct sp_view *v, u64 at)
 			continue;
 		kref_get(&g->ref);
 		local->end = ~0ULL;
+		local->uid = m->uid;
 		local->cursor = at;
 		local->lane = m->lane < 0 ? NULL : g->lanes[m->nr];
 		if (local->lane) {
@@ -798,6 +802,7 @@ static int sp_views_swap(struct sp_group *g, struct sp_event *ev,
 			WRITE_ONCE(g->closing, true);
 		/* E in group.h: before the ends, which are before the event. */
 		smp_store_release(&g->published, o->published);
+		sp_order_state(o, &g->view, &ev->view);
 		ret = sp_event_publish(g, ev);
 	}
 	if (ret)

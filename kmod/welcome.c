@@ -172,8 +172,11 @@ int sp_ask(struct sp_group *g, const struct sp_addr *addr, u64 cookie, u32 flags
 	int ret = 0;
 
 	lockdep_assert_held(&sp_ctl);
-	if (flags & ~SP_MEMBER_ALL)
+	/* Programs do not say themselves what they lack. */
+	if (flags & ~SP_MEMBER_ALL || flags & SP_MEMBER_STALE)
 		return -EINVAL;
+	if (g->config.flags & SP_CONFIG_STATE)
+		flags |= SP_MEMBER_STALE;
 	if (sp_ask_find(g, addr, cookie) ||
 	    sp_view_find_member(&g->view, addr, cookie) >= 0)
 		return 0;
@@ -297,7 +300,7 @@ void sp_greeting_make(struct sp_group *g, u32 stayed)
 	w->nlanes = v->nlanes;
 	w->next_uid = v->next_uid;
 	w->stayed = stayed;
-	w->pad = 0;
+	w->giver = v->giver;
 	for (i = 0; i < v->nnodes; i++)
 		to = sp_wire_put(to, &v->nodes[i].addr,
 				 sizeof(v->nodes[i].addr));
@@ -360,6 +363,7 @@ static int sp_welcome_view(const struct sp_wire_welcome *w, const u8 **from,
 	v->nnodes = w->nnodes;
 	v->nmembers = w->nmembers;
 	v->next_uid = w->next_uid;
+	v->giver = w->giver;
 	for (i = 0; i < w->nnodes; i++)
 		*from = sp_wire_get(*from, &v->nodes[i].addr,
 				    sizeof(v->nodes[i].addr));
@@ -372,7 +376,7 @@ static int sp_welcome_view(const struct sp_wire_welcome *w, const u8 **from,
 		m->addr = v->nodes[wm.node].addr;
 		m->cookie = wm.cookie;
 		m->flags = wm.flags;
-		m->uid = wm.uid & SP_UID_MASK;
+		m->uid = wm.uid;
 		m->nr = wm.nr;
 		m->lane = wm.sends ? 0 : -1;
 	}

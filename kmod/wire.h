@@ -13,7 +13,7 @@
 #include "core/pass.h"
 
 #define SP_WIRE_MAGIC	0x5370646cu		/* "Spdl" */
-#define SP_WIRE_VERSION	7
+#define SP_WIRE_VERSION	8
 
 #define SP_NAME_LEN	64
 
@@ -158,8 +158,9 @@ struct sp_config {
 };
 
 #define SP_CONFIG_NO_MAJORITY	(1U << 0)	/* goes on without a majority */
+#define SP_CONFIG_STATE		(1U << 1)	/* who comes later is sent state */
 #define SP_CONFIG_OFF_SHIFT	8		/* SP_OPT_* that are off, from here on */
-#define SP_CONFIG_ALL		(SP_CONFIG_NO_MAJORITY | \
+#define SP_CONFIG_ALL		(SP_CONFIG_NO_MAJORITY | SP_CONFIG_STATE | \
 				 SP_OPT_ALL << SP_CONFIG_OFF_SHIFT)
 
 /* SP_OPT_* that are off. */
@@ -398,7 +399,7 @@ struct sp_welcome_lane {
  * @nlanes: how many of these send
  * @next_uid: number of the next member that comes
  * @stayed: members that were in the view before
- * @pad: zero
+ * @giver: uid of who is to send the state to those who come, SP_UID_NOBODY: nobody
  * @data: struct sp_addr[nnodes], struct sp_welcome_member[nmembers], struct
  *	sp_welcome_lane[nlanes], all by rank
  */
@@ -410,7 +411,7 @@ struct sp_wire_welcome {
 	u32 nlanes;
 	u32 next_uid;
 	u32 stayed;
-	u32 pad;
+	u32 giver;
 	u64 data[];
 };
 

@@ -222,7 +222,8 @@ static bool sp_slow_holds(const struct sp_group *g, s64 first, bool any)
 	return false;
 }
 
-static void sp_slow_member_lag(const struct sp_order *o, struct sp_party *p)
+static void sp_slow_member_lag(const struct sp_order *o, const struct sp_local *local,
+			       struct sp_party *p)
 {
 	u64 at;
 
@@ -234,7 +235,7 @@ static void sp_slow_member_lag(const struct sp_order *o, struct sp_party *p)
 	for (at = p->at; at != o->published; at++) {
 		const struct sp_log *log = &o->log[at & (o->log_size - 1)];
 
-		if (log->flags & (SP_DESC_FIN | SP_LOG_EVENT))
+		if (!sp_log_message(local, log->flags))
 			continue;
 		p->messages++;
 		p->bytes += log->len;
@@ -332,7 +333,7 @@ static bool sp_slow_member(struct sp_slow *slow, struct sp_local *local)
 	if (p->slow) {
 		if (p->at != was)
 			p->upto = ~0ULL;
-		sp_slow_member_lag(o, p);
+		sp_slow_member_lag(o, local, p);
 	}
 	return waited;
 }

@@ -109,6 +109,12 @@ static ssize_t sp_show_members(struct sp_group *g,
 	return sysfs_emit(buf, "%u\n", members);
 }
 
+/* Members that are not up to date, of what was delivered here. */
+static ssize_t sp_show_stale(struct sp_group *g, const struct sp_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", (u32)hweight64(READ_ONCE(g->core.order.stale)));
+}
+
 static ssize_t sp_show_addresses(struct sp_group *g,
 				 const struct sp_attribute *attr, char *buf)
 {
@@ -236,6 +242,7 @@ SP_ATTR(addresses, sp_show_addresses);
 SP_ATTR(slow, sp_show_slow);
 SP_ATTR(memory, sp_show_memory);
 SP_ATTR(members, sp_show_members);
+SP_ATTR(stale, sp_show_stale);
 SP_CONFIG(window);
 SP_CONFIG(max_msg);
 SP_CONFIG(depth);
@@ -276,6 +283,7 @@ static const struct attribute *sp_group_attrs[] = {
 	&sp_attr_slow.attr,
 	&sp_attr_memory.attr,
 	&sp_attr_members.attr,
+	&sp_attr_stale.attr,
 	&sp_attr_window.attr,
 	&sp_attr_max_msg.attr,
 	&sp_attr_depth.attr,

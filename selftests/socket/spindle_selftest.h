@@ -873,6 +873,31 @@ static ST_UNUSED void st_say(int fd, const char *text)
 	CHECK_EQ(CHECK_OK(send(fd, text, strlen(text), MSG_NOSIGNAL)), strlen(text));
 }
 
+/* A message for one member alone; and perhaps that with it that one is up to date. */
+static ST_UNUSED ssize_t st_send_to(int fd, const void *data, size_t len, uint32_t uid,
+				    uint32_t flags, int how)
+{
+	struct spindle_to to = { .uid = uid, .flags = flags };
+	union {
+		char room[CMSG_SPACE(sizeof(to))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SPINDLE;
+	cmsg->cmsg_type = SPINDLE_CMSG_TO;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(to));
+	memcpy(CMSG_DATA(cmsg), &to, sizeof(to));
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | how);
+}
+
 /* There is no message. */
 static ST_UNUSED void st_expect_none(int fd)
 {
@@ -912,7 +937,8 @@ static ST_UNUSED const struct spindle_event *st_expect_view(int fd, unsigned int
 		CHECK_EQ(e->member[i].rank, i);
 		CHECK_EQ(e->member[i].reason, SPINDLE_REASON_NONE);
 		CHECK_EQ(e->member[i].flags & ~(SPINDLE_EM_RECEIVER | SPINDLE_EM_SELF |
-						(view == 1 ? 0 : SPINDLE_EM_JOINED)),
+						(view == 1 ? 0 : SPINDLE_EM_JOINED |
+						 SPINDLE_EM_STALE | SPINDLE_EM_GIVES)),
 			 view == 1 ? SPINDLE_EM_JOINED : 0);
 		self += !!(e->member[i].flags & SPINDLE_EM_SELF);
 	}

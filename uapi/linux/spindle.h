@@ -48,7 +48,8 @@
  */
 
 /* Control messages, level SOL_SPINDLE. */
-#define SPINDLE_CMSG_INFO	1	/* struct spindle_msg_info */
+#define SPINDLE_CMSG_INFO	1	/* received: struct spindle_msg_info */
+#define SPINDLE_CMSG_TO		2	/* sent: struct spindle_to */
 
 #define SPINDLE_NAME_LEN	64	/* with the terminating NUL */
 #define SPINDLE_MAX_MEMBERS	64
@@ -90,7 +91,14 @@ struct sockaddr_spindle {
  */
 #define SPINDLE_F_NO_MAJORITY	(1U << 8)
 
-#define SPINDLE_F_ALL		(SPINDLE_F_RECEIVER | SPINDLE_F_NO_MAJORITY)
+/*
+ * Create: who comes later lacks what the group has come to so far, and is not up to
+ * date before a member has sent it that: see struct spindle_to and SPINDLE_EM_STALE.
+ */
+#define SPINDLE_F_STATE		(1U << 9)
+
+#define SPINDLE_F_ALL		(SPINDLE_F_RECEIVER | SPINDLE_F_NO_MAJORITY | \
+				 SPINDLE_F_STATE)
 
 /*
  * Create, for measurements: what the group does without on all its nodes (the
@@ -213,6 +221,8 @@ enum spindle_group_state {
  * @silent_ms: milliseconds without a sign of a node before it is lost
  * @link_ms: milliseconds without a connection to a node before it is lost
  * @evict_ms: milliseconds of holding up senders before a member is evicted; 0: never
+ * @uid: this member's number, the same in all views; ~0 before the first
+ * @stale: members of the view that are not up to date, of what was delivered here
  * @__resv: reads as zero
  */
 struct spindle_group_info {
@@ -233,7 +243,9 @@ struct spindle_group_info {
 	__u32	silent_ms;
 	__u32	link_ms;
 	__u32	evict_ms;
-	__u32	__resv[3];
+	__u32	uid;
+	__u32	stale;
+	__u32	__resv[1];
 };
 
 /*
@@ -267,13 +279,36 @@ struct spindle_stable {
 	__aligned_u64 __resv[3];
 };
 
+/*
+ * Private messages are for one member alone. They have their places in the order, and
+ * in the lane of their sender, like all others; their bytes go to that member's node
+ * only. These flags are those of struct spindle_to, spindle_msg_info,
+ * spindle_submission and spindle_delivery.
+ */
+#define SPINDLE_PRIVATE		(1U << 2)	/* for one member alone */
+#define SPINDLE_UP_TO_DATE	(1U << 3)	/* with it that member has all of the state */
+/* In submissions and deliveries: whom it is for, spindle_event_member.uid, from here on. */
+#define SPINDLE_UID_SHIFT	8
+
+/**
+ * struct spindle_to - SPINDLE_CMSG_TO, with sendmsg(): for whom a message is
+ * @uid: spindle_event_member.uid of a member of the view; may be the sender
+ * @flags: SPINDLE_UP_TO_DATE, or zero
+ * @__resv: must be zero
+ */
+struct spindle_to {
+	__u32	uid;
+	__u32	flags;
+	__u32	__resv[2];
+};
+
 /**
  * struct spindle_msg_info - what SPINDLE_CMSG_INFO says of a message
  * @view: view it was delivered in
  * @seq: its place in the order of the group, which runs on over its views; not
  *	dense, since a sender's unused turns count
  * @rank: sender's rank in that view
- * @flags: zero
+ * @flags: SPINDLE_PRIVATE, and with it perhaps SPINDLE_UP_TO_DATE
  */
 struct spindle_msg_info {
 	__aligned_u64 view;
@@ -288,8 +323,9 @@ struct spindle_msg_info {
  * With setsockopt(SPINDLE_EVENTS) a program says which it wants in its stream.
  * recvmsg() then gives a struct spindle_event in place of a message, with
  * MSG_SPINDLE_EVENT in msg_flags, in its place among the messages. Events of
- * type VIEW come at the same place of the stream at every member. Those of type
- * STABLE come to one socket alone, before whatever it would read next, and never
+ * type VIEW come at the same place of the stream at every member, those of type STATE at
+ * every other one than the member that is up to date, in the place of its message. Those
+ * of type STABLE come to one socket alone, before whatever it would read next, and never
  * where deliveries are mapped.
  */
 #define MSG_SPINDLE_EVENT	0x8000
@@ -297,11 +333,14 @@ struct spindle_msg_info {
 enum spindle_event_type {
 	SPINDLE_EVENT_VIEW = 1,		/* a view begins */
 	SPINDLE_EVENT_STABLE = 2,	/* what SPINDLE_SYNC did not wait for is true */
+	SPINDLE_EVENT_STATE = 3,	/* another member is up to date now */
 };
 
 #define SPINDLE_WANT_VIEW	(1 << SPINDLE_EVENT_VIEW)
 #define SPINDLE_WANT_STABLE	(1 << SPINDLE_EVENT_STABLE)
-#define SPINDLE_WANT_ALL	(SPINDLE_WANT_VIEW | SPINDLE_WANT_STABLE)
+#define SPINDLE_WANT_STATE	(1 << SPINDLE_EVENT_STATE)
+#define SPINDLE_WANT_ALL	(SPINDLE_WANT_VIEW | SPINDLE_WANT_STABLE | \
+				 SPINDLE_WANT_STATE)
 
 /* Why a member is in the view no more. */
 enum spindle_reason {
@@ -316,12 +355,19 @@ enum spindle_reason {
 #define SPINDLE_EM_JOINED	(1U << 0)	/* comes with this view */
 #define SPINDLE_EM_RECEIVER	(1U << 2)	/* never sends */
 #define SPINDLE_EM_SELF		(1U << 3)	/* the member that reads this */
+#define SPINDLE_EM_STALE	(1U << 4)	/* not up to date: SPINDLE_F_STATE */
+/*
+ * Who is to send the state to all that are not up to date: of those that are, and send,
+ * the lowest rank, and then that one as long as it can. Nobody if there is none.
+ */
+#define SPINDLE_EM_GIVES	(1U << 5)
 
 /**
  * struct spindle_event_member - a member in an event
  * @addr: its node
  * @rank: its rank in the view; of one that is gone, in the view before
- * @uid: its number, the same in all views, never given again
+ * @uid: its number, the same in all views: below 2^24 - 1, and not given again before all
+ *	others were
  * @flags: SPINDLE_EM_*
  * @reason: enum spindle_reason, for one that is gone
  */
@@ -339,9 +385,10 @@ struct spindle_event_member {
  * @number: of type VIEW: number of the view, low half. In the first bytes given
  *	to getsockopt(SPINDLE_EVENT), by programs that map their deliveries: which
  *	event of that type they want. Of type STABLE: SPINDLE_SYNC_*, of what was
- *	asked for that which is true now
+ *	asked for that which is true now. Of type STATE: the member's uid
  * @view: the view: of type VIEW, the one that begins
- * @seq: it comes after this turn of the order; ~0 at the group's beginning
+ * @seq: it comes after this turn of the order; ~0 at the group's beginning. Of type
+ *	STATE: the turn of the message that says so
  * @members: of type VIEW: members of the view: that many entries come first
  * @left: of type VIEW: members that are gone: that many entries follow
  * @member_size: bytes from one entry to the next; more than those of struct
@@ -503,7 +550,8 @@ struct spindle_status {
 /**
  * struct spindle_submission - a message that is complete in the own ring
  * @len: its length in bytes, at most max_msg
- * @flags: must be zero
+ * @flags: zero; or SPINDLE_PRIVATE, for whom, and perhaps SPINDLE_UP_TO_DATE. If that
+ *	member is in the view no more nobody is given it
  */
 struct spindle_submission {
 	__u32	len;
@@ -549,7 +597,8 @@ struct spindle_user {
  * @pos: where it starts in that lane's ring, in units, reduced; of an event: its
  *	number, for getsockopt(SPINDLE_EVENT)
  * @len: bytes
- * @flags: SPINDLE_DELIVERY_*; what a program does not know it passes over
+ * @flags: SPINDLE_DELIVERY_*, or as in submissions; what a program does not know, and
+ *	what is for another member, it passes over: there is nothing to read then
  */
 struct spindle_delivery {
 	__aligned_u64 seq;
