@@ -102,6 +102,7 @@ struct spn_rx {
  * @map_set: the kernel has given the rings over to the program
  * @ready: they are mapped
  * @alone: the program has one processor: looking keeps it from the engine
+ * @uid: this member's number, the same in all views
  * @map: the regions; constant once @ready, but for the lanes' rings
  * @waits: &struct spindle_stats
  * @tx: the sending thread's
@@ -112,6 +113,7 @@ struct spindle {
 	bool map_set;
 	bool ready;
 	bool alone;
+	uint32_t uid;
 	struct spn_map map;
 	uint64_t waits;
 	struct spn_tx tx __attribute__((aligned(64)));

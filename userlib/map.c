@@ -171,6 +171,7 @@ static int view_is_there(struct spindle *sp)
 	case SPINDLE_STATE_EVICTED:
 		return info.error ? -info.error : -EIO;
 	default:
+		sp->uid = info.uid;
 		return 1;
 	}
 }

@@ -22,10 +22,34 @@ static bool is_event(const struct spindle_delivery *d)
 	return d->flags == SPINDLE_DELIVERY_EVENT;
 }
 
-/* Is it a message, or an event that the program wants now? */
-static bool rx_wants(const struct spn_rx *rx, const struct spindle_delivery *d)
+/* Is it a private message, with nothing about it that this library does not know? */
+static bool is_private(const struct spindle_delivery *d)
 {
-	return !d->flags || (is_event(d) && d->lane < 32 && rx->wanted >> d->lane & 1);
+	return (d->flags & SPINDLE_PRIVATE) &&
+	       !(d->flags & ((1U << SPINDLE_UID_SHIFT) - 1) &
+		 ~(SPINDLE_PRIVATE | SPINDLE_UP_TO_DATE));
+}
+
+/* Is it a message, and not for another member alone? */
+static bool is_message(const struct spindle *sp, const struct spindle_delivery *d)
+{
+	return !d->flags || (is_private(d) && d->flags >> SPINDLE_UID_SHIFT == sp->uid);
+}
+
+/* Does it say that another member is up to date? */
+static bool is_state(const struct spindle *sp, const struct spindle_delivery *d)
+{
+	return is_private(d) && (d->flags & SPINDLE_UP_TO_DATE) && !is_message(sp, d);
+}
+
+/* Is it a message, or an event that the program wants now? */
+static bool rx_wants(const struct spindle *sp, const struct spindle_delivery *d)
+{
+	uint32_t type = is_state(sp, d) ? SPINDLE_EVENT_STATE : d->lane;
+
+	if (is_message(sp, d))
+		return true;
+	return (is_event(d) || is_state(sp, d)) && type < 32 && sp->rx.wanted >> type & 1;
 }
 
 /* Was it given out? What is wanted now may not be what was wanted then. */
@@ -70,7 +94,7 @@ static bool rx_more(struct spindle *sp)
 			if (rx->next == rx->published)
 				return false;
 		}
-		if (rx_wants(rx, delivery(sp, rx->next)))
+		if (rx_wants(sp, delivery(sp, rx->next)))
 			return true;
 		rx_step(sp, false);
 	}
@@ -127,14 +151,16 @@ static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 
 	if (rx_evicted(sp))
 		return spn_group_error(sp);
-	if (is_event(&d)) {
+	if (!is_message(sp, &d)) {
+		bool state = is_state(sp, &d);
+
 		*msg = (struct spindle_msg) {
 			.rank = ~0U,
 			.seq = d.seq,
 			.entry = sp->rx.next,
 			.flags = SPINDLE_MSG_EVENT,
-			.event = d.lane,
-			.number = d.pos,
+			.event = state ? SPINDLE_EVENT_STATE : d.lane,
+			.number = state ? d.flags >> SPINDLE_UID_SHIFT : d.pos,
 		};
 		return 0;
 	}
@@ -151,6 +177,8 @@ static int rx_fill(struct spindle *sp, struct spindle_msg *msg)
 		.rank = d.lane >> SPINDLE_DELIVERY_RANK_SHIFT,
 		.seq = d.seq,
 		.entry = sp->rx.next,
+		.flags = (d.flags & SPINDLE_PRIVATE ? SPINDLE_MSG_PRIVATE : 0) |
+			 (d.flags & SPINDLE_UP_TO_DATE ? SPINDLE_MSG_UP_TO_DATE : 0),
 	};
 	return 0;
 }
@@ -224,7 +252,7 @@ static void rx_release(struct spindle *sp, uint64_t entry)
 		if (rx->released > entry)
 			break;
 		d = delivery(sp, rx->released);
-		if (is_event(d))
+		if (!is_message(sp, d))
 			continue;
 		count++;
 		bytes += d->len;
@@ -262,6 +290,23 @@ int spindle_release(struct spindle *sp, uint64_t entry)
 	return 0;
 }
 
+/* What an event of type STATE says is all in its delivery. */
+static int rx_copy_state(void *data, size_t size, struct spindle_msg *msg)
+{
+	const struct spindle_event event = {
+		.type = SPINDLE_EVENT_STATE,
+		.number = msg->number,
+		.seq = msg->seq,
+		.member_size = sizeof(event.member[0]),
+	};
+
+	msg->len = sizeof(event);
+	if (sizeof(event) > size)
+		return -EMSGSIZE;
+	memcpy(data, &event, sizeof(event));
+	return 0;
+}
+
 /* Copy the event at the read position. */
 static int rx_copy_event(struct spindle *sp, void *data, size_t size, struct spindle_msg *msg)
 {
@@ -272,6 +317,8 @@ static int rx_copy_event(struct spindle *sp, void *data, size_t size, struct spi
 	size_t len = sizeof(u);
 	int ret;
 
+	if (msg->event == SPINDLE_EVENT_STATE)
+		return rx_copy_state(data, size, msg);
 	ret = spindle_event(sp, msg->number, &u.event, &len);
 	if (ret)
 		return ret;

@@ -154,6 +154,45 @@ static void tx_shrink(struct spindle *sp, unsigned int n, const uint32_t *lens)
 	}
 }
 
+/* Send the first @n messages that are claimed, with these flags. */
+static int tx_commit(struct spindle *sp, unsigned int n, const uint32_t *lens,
+		     uint32_t flags)
+{
+	struct spn_tx *tx = &sp->tx;
+	uint64_t bytes = 0;
+	unsigned int i;
+	int ret;
+
+	ret = tx_usable(sp);
+	if (ret)
+		return ret;
+	if (!n || n > tx->claimed)
+		return -EINVAL;
+	if (lens) {
+		for (i = 0; i < n; i++)
+			if (lens[i] > submission(sp, tx->tail + i)->len)
+				return -EINVAL;
+		tx_shrink(sp, n, lens);
+	}
+	for (i = 0; i < n; i++) {
+		struct spindle_submission *sub = submission(sp, tx->tail + i);
+
+		sub->flags = flags;
+		/* with several the last one says that they are all */
+		if (i + 1 < n)
+			sub->flags &= ~SPINDLE_UP_TO_DATE;
+		bytes += sub->len;
+		tx->pos += spn_units(sub->len);
+	}
+	tx->tail += n;
+	tx->claimed = lens ? 0 : tx->claimed - n;
+	store_release(&sp->map.user->tx_tail, tx->tail);
+	spn_wake_engine(sp, 0, &tx->kicks);
+	spn_add(&tx->sent, n);
+	spn_add(&tx->sent_bytes, bytes);
+	return 0;
+}
+
 /**
  * spindle_commit() - send claimed messages
  * @sp: handle
@@ -179,35 +218,37 @@ static void tx_shrink(struct spindle *sp, unsigned int n, const uint32_t *lens)
  */
 int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens)
 {
-	struct spn_tx *tx = &sp->tx;
-	uint64_t bytes = 0;
-	unsigned int i;
-	int ret;
+	return tx_commit(sp, n, lens, 0);
+}
 
-	ret = tx_usable(sp);
-	if (ret)
-		return ret;
-	if (!n || n > tx->claimed)
-		return -EINVAL;
-	if (lens) {
-		for (i = 0; i < n; i++)
-			if (lens[i] > submission(sp, tx->tail + i)->len)
-				return -EINVAL;
-		tx_shrink(sp, n, lens);
-	}
-	for (i = 0; i < n; i++) {
-		uint32_t len = submission(sp, tx->tail + i)->len;
+/* What the submissions say of a message for one member alone; 0: nothing can. */
+static uint32_t tx_private(const struct spindle_to *to)
+{
+	if (to->flags & ~SPINDLE_UP_TO_DATE || to->uid >> (32 - SPINDLE_UID_SHIFT) ||
+	    to->__resv[0] || to->__resv[1])
+		return 0;
+	return SPINDLE_PRIVATE | to->flags | to->uid << SPINDLE_UID_SHIFT;
+}
 
-		bytes += len;
-		tx->pos += spn_units(len);
-	}
-	tx->tail += n;
-	tx->claimed = lens ? 0 : tx->claimed - n;
-	store_release(&sp->map.user->tx_tail, tx->tail);
-	spn_wake_engine(sp, 0, &tx->kicks);
-	spn_add(&tx->sent, n);
-	spn_add(&tx->sent_bytes, bytes);
-	return 0;
+/**
+ * spindle_commit_to() - send claimed messages to one member alone
+ * @sp: handle
+ * @n: as in spindle_commit()
+ * @lens: likewise
+ * @to: the member, and whether it is up to date with the last of them
+ *
+ * They have their places in the order, and in the ring, like all others, but go to that
+ * member's node only. When it is in the view no more nobody is given them, and
+ * nobody is told.
+ *
+ * Return: as spindle_commit(), and -EINVAL for a @to that no member can be meant by.
+ */
+int spindle_commit_to(struct spindle *sp, unsigned int n, const uint32_t *lens,
+		      const struct spindle_to *to)
+{
+	uint32_t flags = tx_private(to);
+
+	return flags ? tx_commit(sp, n, lens, flags) : -EINVAL;
 }
 
 /**
@@ -226,6 +267,25 @@ int spindle_abort(struct spindle *sp)
 	return 0;
 }
 
+static int tx_send(struct spindle *sp, const void *data, size_t len, uint32_t flags)
+{
+	struct iovec iov = { .iov_len = len };
+	int ret;
+
+	ret = spindle_claim(sp, &iov, 1);
+	if (ret)
+		return ret;
+	if (len)
+		memcpy(iov.iov_base, data, len);
+	ret = tx_commit(sp, 1, NULL, flags);
+	if (ret) {
+		spindle_abort(sp);
+		return ret;
+	}
+	spn_add(&sp->tx.copied, len);
+	return 0;
+}
+
 /**
  * spindle_send() - copy a message into the ring and send it
  * @sp: handle that is ready
@@ -239,19 +299,23 @@ int spindle_abort(struct spindle *sp)
  */
 int spindle_send(struct spindle *sp, const void *data, size_t len)
 {
-	struct iovec iov = { .iov_len = len };
-	int ret;
+	return tx_send(sp, data, len, 0);
+}
 
-	ret = spindle_claim(sp, &iov, 1);
-	if (ret)
-		return ret;
-	if (len)
-		memcpy(iov.iov_base, data, len);
-	ret = spindle_commit(sp, 1, NULL);
-	if (ret) {
-		spindle_abort(sp);
-		return ret;
-	}
-	spn_add(&sp->tx.copied, len);
-	return 0;
+/**
+ * spindle_send_to() - copy a message into the ring and send it to one member alone
+ * @sp: handle that is ready
+ * @data: as in spindle_send()
+ * @len: likewise
+ * @to: as in spindle_commit_to()
+ *
+ * Return: 0, or an error of spindle_claim(), or -EINVAL as in spindle_commit_to();
+ * nothing was sent then.
+ */
+int spindle_send_to(struct spindle *sp, const void *data, size_t len,
+		    const struct spindle_to *to)
+{
+	uint32_t flags = tx_private(to);
+
+	return flags ? tx_send(sp, data, len, flags) : -EINVAL;
 }

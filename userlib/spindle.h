@@ -23,6 +23,8 @@ struct spindle;
 
 /* spindle_msg.flags */
 #define SPINDLE_MSG_EVENT	(1U << 0)	/* no message: an event */
+#define SPINDLE_MSG_PRIVATE	(1U << 1)	/* for this member alone */
+#define SPINDLE_MSG_UP_TO_DATE	(1U << 2)	/* and with it this member is up to date */
 
 /**
  * struct spindle_msg - a message that was delivered, or an event
@@ -34,7 +36,8 @@ struct spindle;
  * @entry: what spindle_release() wants
  * @flags: SPINDLE_MSG_*
  * @event: type of an event, enum spindle_event_type; else 0
- * @number: of an event: what spindle_event() wants
+ * @number: of an event: what spindle_event() wants; of one of type STATE: the member's
+ *	uid
  * @__resv: zero
  */
 struct spindle_msg {
@@ -90,8 +93,12 @@ int spindle_fd(const struct spindle *sp, int *fd);
 /* Sending in place: claim, fill, commit. */
 int spindle_claim(struct spindle *sp, struct iovec *iov, unsigned int n);
 int spindle_commit(struct spindle *sp, unsigned int n, const uint32_t *lens);
+int spindle_commit_to(struct spindle *sp, unsigned int n, const uint32_t *lens,
+		      const struct spindle_to *to);
 int spindle_abort(struct spindle *sp);
 int spindle_send(struct spindle *sp, const void *data, size_t len);
+int spindle_send_to(struct spindle *sp, const void *data, size_t len,
+		    const struct spindle_to *to);
 int spindle_sync(struct spindle *sp, unsigned int what);
 
 /* Receiving in place: peek, read, release. */

@@ -193,7 +193,9 @@ static int get_event(void *val, socklen_t *len)
 
 int __wrap_getsockopt(int fd, int level, int name, void *val, socklen_t *len)
 {
-	struct spindle_group_info info = { .state = fake.state, .error = fake.error };
+	struct spindle_group_info info = {
+		.state = fake.state, .error = fake.error, .uid = fake.c.uid,
+	};
 	struct spindle_stable stable = { 0 };
 
 	if (fd != fake.fd)
@@ -487,7 +489,7 @@ unsigned int fake_take(void)
 			&fake.user->submissions[fake.ntaken & (fake.c.depth - 1)];
 		uint64_t end = fake.pos + units(s->len);
 
-		if (s->len > fake.c.max_msg || s->flags ||
+		if (s->len > fake.c.max_msg || (s->flags && !(s->flags & SPINDLE_PRIVATE)) ||
 		    end > fake.status->tx_head + window ||
 		    fake.status->tx_base + fake.ntaken - fake.status->tx_freed >=
 		    fake.c.depth - 1) {
@@ -495,7 +497,7 @@ unsigned int fake_take(void)
 			return n;
 		}
 		fake.taken[fake.ntaken % FAKE_IN_FLIGHT] =
-			(struct fake_message) { .pos = fake.pos, .len = s->len };
+			(struct fake_message) { fake.pos, s->len, s->flags };
 		fake.pos = end;
 		fake.ntaken++;
 	}
@@ -522,13 +524,15 @@ static void publish(uint32_t lane, uint64_t pos, uint32_t len, uint32_t flags)
 		.flags = flags,
 	};
 	fake.seq += 1 + entry % 3;
-	fake.end[entry % FAKE_IN_FLIGHT] = flags ? ~0ULL : pos + units(len);
+	fake.end[entry % FAKE_IN_FLIGHT] = flags && !(flags & SPINDLE_PRIVATE) ?
+					   ~0ULL : pos + units(len);
 	RELEASE(&fake.status->published, entry + 1);
 }
 
-static void publish_message(unsigned int lane, uint64_t pos, uint32_t len)
+static void publish_message(unsigned int lane, uint64_t pos, uint32_t len, uint32_t flags)
 {
-	publish(lane | fake_rank(lane, fake.view) << SPINDLE_DELIVERY_RANK_SHIFT, pos, len, 0);
+	publish(lane | fake_rank(lane, fake.view) << SPINDLE_DELIVERY_RANK_SHIFT, pos, len,
+		flags);
 }
 
 bool fake_deliver_own(void)
@@ -538,7 +542,7 @@ bool fake_deliver_own(void)
 	if (fake.ndelivered == fake.ntaken || !delivery_room())
 		return false;
 	fake.ndelivered++;
-	publish_message(0, m->pos, m->len);
+	publish_message(0, m->pos, m->len, m->flags);
 	return true;
 }
 
@@ -550,12 +554,17 @@ bool fake_room(unsigned int lane, uint32_t len)
 
 void fake_deliver(unsigned int lane, const void *data, uint32_t len)
 {
+	fake_deliver_private(lane, data, len, 0);
+}
+
+void fake_deliver_private(unsigned int lane, const void *data, uint32_t len, uint32_t flags)
+{
 	uint64_t pos = fake.lane_pos[lane];
 
 	CHECK(fake_room(lane, len));
 	memcpy(fake.ring[lane] + pos * SPINDLE_UNIT % fake.c.window, data, len);
 	fake.lane_pos[lane] += units(len);
-	publish_message(lane, pos, len);
+	publish_message(lane, pos, len, flags);
 }
 
 void fake_deliver_flags(unsigned int lane, uint32_t flags)

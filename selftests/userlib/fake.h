@@ -29,6 +29,7 @@ struct fake_config {
 	unsigned int deliveries;	/* 64 */
 	unsigned int lanes;	/* 2 */
 	unsigned int there;	/* lanes from the first on that are to be mapped at once: none */
+	uint32_t uid;		/* of the member */
 	bool receiver;		/* else the own lane is the first */
 	uint64_t rx_base;
 	uint64_t tx_base;
@@ -38,6 +39,7 @@ struct fake_config {
 struct fake_message {
 	uint64_t pos;
 	uint32_t len;
+	uint32_t flags;
 };
 
 /* How many members a view has, and how many are gone. */
@@ -111,6 +113,8 @@ bool fake_deliver_own(void);
 bool fake_room(unsigned int lane, uint32_t len);
 /* Deliver a message of another lane. */
 void fake_deliver(unsigned int lane, const void *data, uint32_t len);
+/* Likewise one for a member alone: SPINDLE_PRIVATE and whom. */
+void fake_deliver_private(unsigned int lane, const void *data, uint32_t len, uint32_t flags);
 /* Deliver what is no message. */
 void fake_deliver_flags(unsigned int lane, uint32_t flags);
 /* The rank of a lane's sender, which is another one in each view. */

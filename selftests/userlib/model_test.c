@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #define MOST	12		/* messages in a claim, or peeked at once */
+#define UID	0x5a5a5a	/* of the member */
 #define HISTORY	4096		/* entries remembered, more than any ring here */
 
 enum kind {
@@ -27,6 +28,7 @@ struct entry {
 	enum kind kind;
 	uint32_t rank;
 	bool given;
+	bool private;
 };
 
 struct model {
@@ -252,6 +254,16 @@ static void do_deliver(void)
 		return;
 	}
 	fill(data, lane, m.lane_sent[lane], len);
+	if (!below(4)) {
+		/* for one member: this one, or one whose number is much like its own */
+		uint32_t uid = below(2) ? UID : UID ^ 1U << below(24);
+
+		fake_deliver_private(lane, data, len,
+				     SPINDLE_PRIVATE | uid << SPINDLE_UID_SHIFT);
+		remember(lane, m.lane_sent[lane]++, len, uid == UID ? MESSAGE : NEITHER);
+		m.entries[(m.published - 1) % HISTORY].private = true;
+		return;
+	}
 	fake_deliver(lane, data, len);
 	remember(lane, m.lane_sent[lane]++, len, MESSAGE);
 }
@@ -298,7 +310,8 @@ static void check_msg(const struct spindle_msg *msg, uint64_t entry)
 
 	CHECK_SAME(msg->entry, entry);
 	CHECK_SAME(msg->rank, e->rank);
-	CHECK_SAME(msg->flags, e->kind == EVENT ? SPINDLE_MSG_EVENT : 0);
+	CHECK_SAME(msg->flags, e->kind == EVENT ? SPINDLE_MSG_EVENT :
+			       e->private ? SPINDLE_MSG_PRIVATE : 0);
 	CHECK_SAME(msg->event, e->kind == EVENT ? SPINDLE_EVENT_VIEW : 0);
 	CHECK_SAME(msg->number, e->kind == EVENT ? e->number : 0);
 	if (e->kind == EVENT)
@@ -515,6 +528,7 @@ TEST_SECONDS(each_answer_is_foretold, 600)
 			.depth = 16U << below(4),
 			.deliveries = 16U << below(6),
 			.lanes = 1 + below(4),
+			.uid = UID,
 			.rx_base = below(2) * below(1000),
 			.tx_base = below(2) * below(1000),
 			.tx_start = below(2) * below(1000),

@@ -354,9 +354,9 @@ TEST(a_refused_submission_ends_sending)
 	struct iovec iov;
 
 	CHECK_EQ(claim(sp, &iov, 1, 10), 0);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), 0);
 	/* a write that went astray */
 	fake.user->submissions[0].flags = 1;
-	CHECK_EQ(spindle_commit(sp, 1, NULL), 0);
 	CHECK_EQ(fake_take(), 0);
 	CHECK_EQ(claim(sp, &iov, 1, 10), -EINVAL);
 	CHECK_EQ(spindle_wait(sp, SPINDLE_WRITABLE, SPINDLE_WAIT_BLOCK, -1), 0);
@@ -506,6 +506,116 @@ TEST(copying)
 	CHECK(!memcmp(buf, "ten", 3));
 	CHECK_EQ(stats(sp).copied_bytes, 11);
 	CHECK_EQ(stats(sp).received, 3);
+}
+
+/* Messages for one member */
+
+static uint32_t for_member(uint32_t uid, uint32_t flags)
+{
+	return SPINDLE_PRIVATE | flags | uid << SPINDLE_UID_SHIFT;
+}
+
+/* A handle of member @uid. */
+static struct spindle *member(uint32_t uid)
+{
+	const struct fake_config c = { .uid = uid };
+
+	return fake_member(&c);
+}
+
+TEST(private_messages_come_to_whom_they_are_for)
+{
+	struct spindle *sp = member(7);
+	struct spindle_msg msgs[8];
+	unsigned int n;
+
+	deliver(1, "all");
+	fake_deliver_private(1, "other", 5, for_member(8, 0));
+	fake_deliver_private(1, "mine", 4, for_member(7, 0));
+	fake_deliver_private(1, "other", 5, for_member(7 + 256, SPINDLE_UP_TO_DATE));
+	fake_deliver_private(1, "whole", 5, for_member(7, SPINDLE_UP_TO_DATE));
+	/* what this library does not know of it may change what it is */
+	fake_deliver_private(1, "new", 3, for_member(7, 1U << 6));
+	CHECK_EQ(spindle_peek(sp, msgs, 8, &n), 0);
+	CHECK_EQ(n, 3);
+	expect(&msgs[0], "all");
+	CHECK_EQ(msgs[0].flags, 0);
+	expect(&msgs[1], "mine");
+	CHECK_EQ(msgs[1].flags, SPINDLE_MSG_PRIVATE);
+	CHECK_EQ(msgs[1].entry, 2);
+	expect(&msgs[2], "whole");
+	CHECK_EQ(msgs[2].flags, SPINDLE_MSG_PRIVATE | SPINDLE_MSG_UP_TO_DATE);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(spindle_release(sp, msgs[1].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 4);
+	CHECK_EQ(spindle_release(sp, msgs[2].entry), 0);
+	CHECK_EQ(fake.user->rx_released, 6);
+	CHECK_EQ(stats(sp).received, 3);
+	CHECK_EQ(stats(sp).received_bytes, 12);
+	CHECK_EQ(fake_collect(), 6);
+}
+
+TEST(others_that_are_up_to_date_are_told_of)
+{
+	union {
+		struct spindle_event event;
+		char room[SPINDLE_EVENT_SIZE];
+	} u;
+	struct spindle *sp = member(7);
+	struct spindle_msg msg;
+
+	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_STATE), 0);
+	fake_deliver_private(1, "part", 4, for_member(8, 0));
+	fake_deliver_private(1, "whole", 5, for_member(8, SPINDLE_UP_TO_DATE));
+	fake_deliver_view(2, 0);
+	CHECK_EQ(spindle_wait(sp, SPINDLE_READABLE, SPINDLE_WAIT_BLOCK, 0), 0);
+	CHECK_EQ(spindle_recv(sp, &u, 8, &msg), -EMSGSIZE);
+	CHECK_EQ(msg.len, sizeof(u.event));
+	CHECK_EQ(spindle_recv(sp, &u, sizeof(u), &msg), 0);
+	CHECK_EQ(msg.flags, SPINDLE_MSG_EVENT);
+	CHECK_EQ(msg.event, SPINDLE_EVENT_STATE);
+	CHECK_EQ(msg.number, 8);
+	CHECK_EQ(msg.rank, ~0U);
+	CHECK_EQ(msg.len, sizeof(u.event));
+	CHECK_EQ(u.event.type, SPINDLE_EVENT_STATE);
+	CHECK_EQ(u.event.number, 8);
+	CHECK_EQ(u.event.seq, msg.seq);
+	CHECK_EQ(u.event.members, 0);
+	CHECK_EQ(peek(sp), -EAGAIN);
+	CHECK_EQ(stats(sp).received, 0);
+	CHECK_EQ(fake.user->rx_released, 3);
+}
+
+TEST(sent_to_one)
+{
+	const struct spindle_to to = { .uid = 0xabcdef, .flags = SPINDLE_UP_TO_DATE };
+	struct spindle_to bad[] = {
+		{ .uid = 1 << 24 }, { .flags = 1 }, { .flags = SPINDLE_PRIVATE },
+		{ .__resv = { 0, 1 } }, { .__resv = { 1, 0 } },
+	};
+	struct spindle *sp = member(7);
+	struct iovec iov[3];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK_EQ(spindle_send_to(sp, "x", 1, &bad[i]), -EINVAL);
+	CHECK_EQ(claim(sp, iov, 3, 100), 0);
+	CHECK_EQ(spindle_commit_to(sp, 1, NULL, &bad[0]), -EINVAL);
+	CHECK_EQ(spindle_commit_to(sp, 2, NULL, &to), 0);
+	CHECK_EQ(spindle_commit(sp, 1, NULL), 0);
+	CHECK_EQ(spindle_send_to(sp, "12345", 5, &to), 0);
+	CHECK_EQ(spindle_send(sp, "67", 2), 0);
+	CHECK_EQ(fake_take(), 5);
+	CHECK_EQ(fake.status->tx_error, 0);
+	/* the last of several is the last of all */
+	CHECK_EQ(fake.taken[0].flags, for_member(0xabcdef, 0));
+	CHECK_EQ(fake.taken[1].flags, for_member(0xabcdef, SPINDLE_UP_TO_DATE));
+	CHECK_EQ(fake.taken[2].flags, 0);
+	CHECK_EQ(fake.taken[3].flags, for_member(0xabcdef, SPINDLE_UP_TO_DATE));
+	CHECK_EQ(fake.taken[3].len, 5);
+	CHECK_EQ(fake.taken[4].flags, 0);
+	CHECK_EQ(stats(sp).sent, 5);
+	CHECK_EQ(stats(sp).copied_bytes, 7);
 }
 
 /* Views */
@@ -779,7 +889,7 @@ TEST(events_of_a_kind_that_is_not_known)
 
 	CHECK_EQ(spindle_events(sp, SPINDLE_WANT_ALL), 0);
 	fake_deliver_flags(0, SPINDLE_DELIVERY_EVENT);
-	fake_deliver_flags(SPINDLE_EVENT_STABLE + 1, SPINDLE_DELIVERY_EVENT);
+	fake_deliver_flags(SPINDLE_EVENT_STATE + 1, SPINDLE_DELIVERY_EVENT);
 	fake_deliver_flags(32 + SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT);
 	fake_deliver_flags(SPINDLE_EVENT_VIEW, SPINDLE_DELIVERY_EVENT | 1U << 9);
 	CHECK_EQ(peek(sp), -EAGAIN);
