@@ -48,12 +48,13 @@ PROGRAMS = {
     'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
     'links_test': 'completion', 'stable_test': 'completion', 'trace_test': 'polled',
     'churn_test': 'polled', 'evict_test': 'polled', 'minority_test': 'completion',
+    'state_test': 'completion',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
 # What runs under the other doorbell, too: where the doorbell matters most.
 FEW = {
-    'group_test', 'links_test', 'stable_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
+    'group_test', 'links_test', 'stable_test', 'state_test', 'test_three_guests_in_any_order_of_start', 'test_small_window_across_guests',
     'test_lossy_wire', 'test_killed_guest',
 }
 # What runs on the host's clock, too; Debian's kernels have two processors.
@@ -264,6 +265,16 @@ def test_program(shared, name, request):
     if outcome.skipped:
         pytest.skip(outcome.text)
     assert outcome.ok, outcome.text
+
+
+@pytest.mark.parametrize('where', variants('test_store_example', 'completion'), ids='-'.join)
+def test_store_example(where):
+    """The replicas of examples/store.py, whose members die, join and leave, are alike."""
+    program = os.path.join(PROJECT, 'selftests', 'guests', 'store.py')
+    with guests(nodes=1, addrs=5, mem='1G', **fabric(*where, PATIENT)) as cluster:
+        done = cluster.run(0, ['sh', '-c', f'exec /usr/bin/python3 -B {program} $SPINDLE_ADDRS'], timeout=300)
+        assert done.status == 0, f'{done.stdout}{done.stderr}'
+        assert done.stdout.endswith('all replicas alike\n')
 
 
 # Several guests
