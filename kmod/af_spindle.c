@@ -467,11 +467,7 @@ static int sp_rx_ready(struct sp_sock *ss, struct sp_group *g)
 	return sp_rx_poll_any(ss, g);
 }
 
-/*
- * Nothing but bytes reaches the others: no descriptors, no credentials. A message may
- * be for one member alone. What sp_recvmsg() gives may be there, for who sends on what
- * it has received.
- */
+/* For whom a message is, as *@flags. False: no correct program says that, or it did before. */
 static bool sp_tx_private_ok(const struct cmsghdr *cmsg, u32 *flags)
 {
 	struct spindle_to to;
@@ -486,7 +482,11 @@ static bool sp_tx_private_ok(const struct cmsghdr *cmsg, u32 *flags)
 	return true;
 }
 
-/* What a message is besides its bytes: *@flags, SP_DESC_*. False: nothing we know. */
+/*
+ * Nothing but bytes reaches the others: no descriptors, no credentials. A message may
+ * be for one member alone, which *@flags say: SP_DESC_*. What sp_recvmsg() gives may be
+ * there, for who sends on what it has received.
+ */
 static bool sp_tx_flags(struct msghdr *msg, u32 *flags)
 {
 	struct cmsghdr *cmsg;
@@ -568,13 +568,14 @@ static int sp_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 	spin_lock_bh(&lane->lock);
 	sp_lane_tx_pad(lane, off, len);
 	ret = sp_tx_turn(ss, lane, len, flags);
-	/* What is not sent to the one that it was for is not left to go to others. */
-	if (ret && flags)
-		memset(lane->slab->ring + off, 0, len);
 	WRITE_ONCE(lane->starved, 0);
 	spin_unlock_bh(&lane->lock);
-	if (ret)
+	if (ret) {
+		/* What is not sent to the one that it was for is not left to go to others. */
+		if (flags)
+			memset(lane->slab->ring + off, 0, len);
 		goto unlock;
+	}
 	WRITE_ONCE(ss->sent, ss->sent + 1);
 	atomic64_add(len, &g->counters.copied_bytes);
 	sp_group_sent(g, &ss->local);

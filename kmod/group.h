@@ -244,7 +244,8 @@ struct sp_detached {
  * @messages: &struct sp_detached, oldest first
  * @reading: the one that a reader copies
  * @taken: messages and events that its program has taken out of it
- * @due: @fill found the socket's rx_lock taken: who drops that queues it again
+ * @due: @fill found the socket's rx_lock taken, or its program wants other events now: who
+ *	drops that lock queues it
  * @on: the member is detached. Changed under the socket's rx_lock; never
  *	turned off again in a group
  * @fill: fills it; of a member that is not detached, passes by what it does not
