@@ -330,7 +330,7 @@ static int sp_cm_request(struct sp_node *node, struct rdma_cm_id *id,
 
 	mutex_lock(&sp_ctl);
 	link = sp_link_find(node, &peer);
-	if (sp_link_cut(node, &peer))
+	if (sp_fault_is_cut(node, &peer))
 		reason = SP_REFUSE_BUSY;
 	else if (theirs->again)
 		reason = sp_cm_again(link, theirs);

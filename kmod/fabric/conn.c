@@ -11,7 +11,8 @@
  *   - A request stays in its slot until it has completed. Those that have not are
  *     posted once more, in their order: sp_post_again(). A write may land twice; a
  *     SEND comes once, since each side says how many have come.
- *   - Keys and completion queue are the link's, and stay. So do the receives.
+ *   - Keys and completion queue are the link's, and stay. So do the receives. A
+ *     registration that was posted completes before its connection is taken apart.
  *
  * Both sides ask. Who is not ready yet refuses, and is asked again soon; of two that
  * ask at the same time the lower address goes on, if it has just begun. A side that has
@@ -20,6 +21,7 @@
  * With iWARP a request completes as soon as TCP has taken it, so nobody knows what
  * was lost with a connection: the link goes down with it.
  */
+#include <linux/iopoll.h>
 #include <linux/slab.h>
 
 #include "../observe/trace.h"
@@ -27,6 +29,7 @@
 
 #define SP_AGAIN_MS	4	/* before the first attempt to connect again */
 #define SP_AGAIN_TWICE	6	/* so often the time before the next one doubles */
+#define SP_SETTLE_MS	1000	/* a registration that is posted takes no longer */
 
 static int sp_recv_submit(struct sp_recv *recv)
 {
@@ -368,8 +371,8 @@ static void sp_conn_later(struct sp_link *link)
  *
  * An attempt to have a connection is given up likewise. Context: sp_ctl is held.
  *
- * Return: true when the link is connected again; false when it has to go down: it is
- * not up, or nobody uses it, or it cannot be done.
+ * Return: true when the link is connected again, or goes down by itself; false when it
+ * has to go down: it is not up, or nobody uses it, or it cannot be done.
  */
 bool sp_conn_lose(struct sp_link *link, const char *what)
 {
@@ -381,8 +384,6 @@ bool sp_conn_lose(struct sp_link *link, const char *what)
 	if (!link->id)
 		return true;
 	sp_conn_unwire(link);
-	if (!sp_post_may_again(link))
-		return false;
 	if (what)
 		pr_info_ratelimited("spindle: %s: connection to %s lost: %s\n",
 				    link->node->name, link->name, what);
@@ -434,13 +435,26 @@ void sp_conn_reset(struct work_struct *work)
 {
 	struct sp_link *link = container_of(work, struct sp_link, reset);
 
+	bool again;
+
 	/* It may have made the connection, and be about to resolve the address. */
 	flush_work(&link->start.work);
+	/* A registration that is under way would be cut short. */
+	read_poll_timeout(sp_post_may_again, again,
+			  again || READ_ONCE(link->state) == SP_LINK_DOWN,
+			  1000, SP_SETTLE_MS * 1000, false, link);
 	sp_conn_end(link, link->old);
+	sp_fault_reset(link);
+	again = sp_post_may_again(link);
 	mutex_lock(&sp_ctl);
 	link->old = NULL;
-	if (link->state == SP_LINK_UP)
+	if (link->state == SP_LINK_UP && again) {
 		sp_conn_later(link);
+	} else if (link->state == SP_LINK_UP) {
+		pr_info_ratelimited("spindle: %s: link to %s: a registration was cut short\n",
+				    link->node->name, link->name);
+		sp_link_set_state(link, SP_LINK_DOWN, -EHOSTDOWN);
+	}
 	mutex_unlock(&sp_ctl);
 }
 
@@ -486,7 +500,7 @@ void sp_conn_start(struct work_struct *work)
 		return;
 	}
 	began = sp_conn_begin(link, id);
-	cut = sp_link_cut(node, &link->peer);
+	cut = sp_fault_is_cut(node, &link->peer);
 	mutex_unlock(&sp_ctl);
 	if (!began) {
 		rdma_destroy_id(id);

@@ -167,7 +167,7 @@ static void sp_node_release(struct kref *ref)
 {
 	struct sp_node *node = container_of(ref, struct sp_node, ref);
 
-	sp_node_mend(node);
+	sp_fault_forget(node);
 	put_net(node->net);
 	sp_device_put(node->sdev);
 	kfree(node);
@@ -336,7 +336,7 @@ static struct sp_node *sp_node_create(struct net *net,
 	INIT_LIST_HEAD(&node->groups);
 	INIT_LIST_HEAD(&node->joins);
 	INIT_LIST_HEAD(&node->early);
-	INIT_LIST_HEAD(&node->cuts);
+	INIT_LIST_HEAD(&node->faults);
 	INIT_WORK(&node->destroy, sp_node_destroy);
 	/* Until it is on the device's list, requests to it are refused. */
 	node->dying = true;

@@ -34,6 +34,7 @@
 #define SP_SLOT_BYTES	SP_MSG_MAX
 #define SP_CM_PORTS	512	/* privileged ports that connections come from */
 #define SP_RESOLVE_MS	5000	/* finding a peer on the network takes no longer */
+#define SP_DELAY_DROP	U32_MAX	/* completions are dropped, see fault.c */
 
 /* More than a page in one piece: may fail, then quietly. */
 #define SP_GFP_LARGE	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
@@ -125,7 +126,7 @@ struct sp_device {
  * @joins: joins that wait for an answer, under sp_ctl
  * @early: keys that came before their view, under sp_ctl
  * @nearly: how many
- * @cuts: addresses of nodes that it cannot be connected with, for tests; under sp_ctl
+ * @faults: of the ways to other nodes, for tests; under sp_ctl
  * @kobj: its directory in sysfs
  * @dir: its directory in debugfs
  * @destroy: takes it apart
@@ -148,7 +149,7 @@ struct sp_node {
 	struct list_head joins;
 	struct list_head early;
 	u32 nearly;
-	struct list_head cuts;
+	struct list_head faults;
 	struct kobject *kobj;
 	struct dentry *dir;
 	struct work_struct destroy;
@@ -238,8 +239,8 @@ struct sp_recv {
  * @posted: of these, posted
  * @held: some wait for a completion before they are posted. The completion
  *	handler reads it without the lock
- * @completed: of these, completed. The completion handler writes it (release),
- *	everybody reads it (acquire): slots below it are free
+ * @completed: of these, completed. The completion handler writes it (release; but see
+ *	@delay_ms), everybody reads it (acquire): slots below it are free
  * @sent: SENDs so far
  * @granted: receives the peer has posted so far; written by the completion
  *	handler
@@ -271,6 +272,11 @@ struct sp_recv {
  * @mute: 2: the last attempt has ended so, 1: the one before; likewise
  * @writes: RDMA writes built, for counters
  * @posts: calls of ib_post_send(), for counters
+ * @delay_ms: completions are known so much later, for tests: see fault.c for this and
+ *	the next three
+ * @delayed: requests below have completed
+ * @due: and are known to when @late runs
+ * @late: it is time
  */
 struct sp_link {
 	struct sp_node *node;
@@ -347,6 +353,10 @@ struct sp_link {
 	u8 mute;
 	u64 writes;
 	u64 posts;
+	u32 delay_ms;
+	u64 delayed;
+	u64 due;
+	struct delayed_work late;
 };
 
 /**
@@ -482,10 +492,15 @@ void sp_conn_start(struct work_struct *work);
 void sp_conn_connect(struct work_struct *work);
 void sp_conn_reset(struct work_struct *work);
 
-/* cut.c */
-bool sp_link_cut(const struct sp_node *node, const struct sp_addr *peer);
-int sp_node_cut(struct sp_node *node, const struct sp_addr *peer, bool cut);
-void sp_node_mend(struct sp_node *node);
+/* fault.c */
+bool sp_fault_is_cut(const struct sp_node *node, const struct sp_addr *peer);
+int sp_fault_cut(struct sp_node *node, const struct sp_addr *peer, bool cut);
+u32 sp_fault_delay_ms(const struct sp_node *node, const struct sp_addr *peer);
+int sp_fault_delay(struct sp_node *node, const struct sp_addr *peer, u32 ms);
+bool sp_fault_hold(struct sp_link *link, u64 seq);
+void sp_fault_late(struct work_struct *work);
+void sp_fault_reset(struct sp_link *link);
+void sp_fault_forget(struct sp_node *node);
 
 /* post.c: building and posting work requests */
 int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,

@@ -115,6 +115,8 @@ struct sp_link *sp_link_alloc(struct sp_node *node, const struct sp_addr *peer)
 	INIT_WORK(&link->reset, sp_conn_reset);
 	INIT_WORK(&link->stop, sp_link_stop);
 	INIT_DELAYED_WORK(&link->beat, sp_link_beat);
+	INIT_DELAYED_WORK(&link->late, sp_fault_late);
+	link->delay_ms = sp_fault_delay_ms(node, peer);
 	list_add_tail(&link->on_node, &node->links);
 	atomic_inc(&node->sdev->objects);
 	queue_delayed_work(sp_wq, &link->beat,
@@ -831,6 +833,7 @@ static void sp_link_stop(struct work_struct *work)
 	flush_work(&link->connect);
 	flush_work(&link->reset);
 	sp_conn_end(link, link->id);
+	cancel_delayed_work_sync(&link->late);
 	cancel_work_sync(&link->rx);
 	if (link->cq)
 		ib_cq_pool_put(link->cq, link->ncqe);

@@ -34,6 +34,9 @@ static void sp_completed(struct sp_slot *slot)
 {
 	struct sp_link *link = slot->link;
 
+	if (unlikely(READ_ONCE(link->delay_ms)) &&
+	    sp_fault_hold(link, slot->seq + 1))
+		return;
 	/* A, see above. */
 	smp_store_release(&link->completed, slot->seq + 1);
 	/* Pairs with the barrier of sp_flush(), and with one of sp_up->landed(). */
@@ -434,9 +437,11 @@ void sp_post_flush(struct sp_link *link)
 
 /**
  * sp_post_may_again() - can what has not completed be posted once more
- * @link: the link
+ * @link: the link; its connection is unwired
  *
- * Of a registration that was posted nobody knows whether it was done.
+ * Of a registration that was posted and has not completed nobody knows whether it was
+ * done. It needs no peer, and is alone in the queue: where the queue pair has no error it
+ * completes soon.
  *
  * Return: true when it can.
  */

@@ -10,11 +10,15 @@
  *   posts     what was posted to the peers, and why
  *   activity  what goes on for the group on this node, for who waits for quiet
  *
- * and, for tests, two files into which the address of another node is written:
+ * and, for tests, files into which the address of another node is written:
  *
  *   NODE/break  the link to it is lost, for good
- *   NODE/cut    its connection is lost, and it gets no other one; until the address
- *               is written with a '-' before it
+ *   NODE/cut    its connection is lost, and it gets no other one
+ *   NODE/delay  completions of requests to it are known so many milliseconds late; their
+ *               number follows the address
+ *   NODE/drop   they are dropped
+ *
+ * the last three until the address is written with a '-' before it.
  *
  * optimise, batches and posts are described in Documentation/protocol.rst.
  *
@@ -36,6 +40,8 @@
 #include "../engine.h"
 #include "../group.h"
 #include "observe.h"
+
+#define SP_DELAY_MAX	60000	/* milliseconds */
 
 static struct dentry *sp_debug_root;
 
@@ -87,16 +93,31 @@ static void sp_sst_lane(struct seq_file *m, const struct sp_group *g, u32 rank)
 	seq_putc(m, '\n');
 }
 
+static void sp_sst_rounds(struct seq_file *m, const struct sp_group *g, const char *name,
+			  const u64 *rounds)
+{
+	u32 i;
+
+	seq_printf(m, " %s", name);
+	for (i = 0; i < g->view.nlanes; i++)
+		seq_printf(m, "%c%llu", i ? ',' : ' ', READ_ONCE(rounds[i]));
+}
+
 /* The control plane writes what is read here: it may be half of it. */
 static void sp_sst_report(struct seq_file *m, const struct sp_group *g, u32 node)
 {
 	const struct sp_report *r = &g->reports[g->view.id & 1][node];
 
-	seq_printf(m, "report %u suspects %#llx outranked %#llx accused %u by %u ballot %u%s\n",
+	seq_printf(m, "report %u suspects %#llx outranked %#llx accused %u by %u ballot %u%s",
 		   node, READ_ONCE(r->suspected), READ_ONCE(r->outranked),
 		   READ_ONCE(r->accusation.of), READ_ONCE(r->accusation.by),
 		   READ_ONCE(r->accepted.ballot),
 		   READ_ONCE(r->wedged) ? " wedged" : "");
+	if (READ_ONCE(r->wedged))
+		sp_sst_rounds(m, g, "counts", r->counts);
+	if (READ_ONCE(r->accepted.ballot))
+		sp_sst_rounds(m, g, "trim", r->accepted.trim);
+	seq_putc(m, '\n');
 }
 
 static int sp_sst_show(struct seq_file *m, void *data)
@@ -294,11 +315,14 @@ void sp_debugfs_group_del(struct sp_group *g)
 	g->dir = NULL;
 }
 
-/* Take the address of a node that was written, and whether a '-' was before it. */
+/*
+ * Take the address of a node that was written, whether a '-' was before it, and, if @ms is
+ * there and no '-' was, the milliseconds behind it.
+ */
 static int sp_take_addr(const char __user *from, size_t len, bool *minus,
-			struct sp_addr *addr)
+			struct sp_addr *addr, u32 *ms)
 {
-	char *words, *at;
+	char *words, *at, *number;
 	int ret = 0;
 	u8 v4[4];
 
@@ -311,6 +335,15 @@ static int sp_take_addr(const char __user *from, size_t len, bool *minus,
 	at = strim(words);
 	*minus = *at == '-';
 	at += *minus;
+	if (ms && !*minus) {
+		number = at;
+		at = strsep(&number, " \t");
+		ret = -EINVAL;
+		if (!number || kstrtou32(skip_spaces(number), 10, ms) || !*ms ||
+		    *ms > SP_DELAY_MAX)
+			goto out;
+		ret = 0;
+	}
 	if (in4_pton(at, -1, v4, -1, NULL)) {
 		addr->b[10] = 0xff;
 		addr->b[11] = 0xff;
@@ -318,6 +351,7 @@ static int sp_take_addr(const char __user *from, size_t len, bool *minus,
 	} else if (!in6_pton(at, -1, addr->b, -1, NULL)) {
 		ret = -EINVAL;
 	}
+out:
 	kfree(words);
 	return ret;
 }
@@ -340,7 +374,7 @@ static ssize_t sp_break_write(struct file *file, const char __user *from,
 	bool minus;
 	int ret;
 
-	ret = sp_take_addr(from, len, &minus, &addr);
+	ret = sp_take_addr(from, len, &minus, &addr, NULL);
 	if (!ret && minus)
 		ret = -EINVAL;
 	if (!ret)
@@ -369,12 +403,12 @@ static ssize_t sp_cut_write(struct file *file, const char __user *from,
 	bool minus;
 	int ret;
 
-	ret = sp_take_addr(from, len, &minus, &addr);
+	ret = sp_take_addr(from, len, &minus, &addr, NULL);
 	if (!ret)
 		ret = sp_debug_lock();
 	if (ret)
 		return ret;
-	ret = sp_node_cut(node, &addr, !minus);
+	ret = sp_fault_cut(node, &addr, !minus);
 	mutex_unlock(&sp_ctl);
 	return ret ?: len;
 }
@@ -386,11 +420,58 @@ static const struct file_operations sp_cut_fops = {
 	.llseek = noop_llseek,
 };
 
+static ssize_t sp_delay(struct file *file, const char __user *from, size_t len,
+			bool drop)
+{
+	struct sp_node *node = file_inode(file)->i_private;
+	u32 ms = SP_DELAY_DROP;
+	struct sp_addr addr;
+	bool minus;
+	int ret;
+
+	ret = sp_take_addr(from, len, &minus, &addr, drop ? NULL : &ms);
+	if (!ret)
+		ret = sp_debug_lock();
+	if (ret)
+		return ret;
+	ret = sp_fault_delay(node, &addr, minus ? 0 : ms);
+	mutex_unlock(&sp_ctl);
+	return ret ?: len;
+}
+
+static ssize_t sp_delay_write(struct file *file, const char __user *from,
+			      size_t len, loff_t *pos)
+{
+	return sp_delay(file, from, len, false);
+}
+
+static const struct file_operations sp_delay_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = sp_delay_write,
+	.llseek = noop_llseek,
+};
+
+static ssize_t sp_drop_write(struct file *file, const char __user *from,
+			     size_t len, loff_t *pos)
+{
+	return sp_delay(file, from, len, true);
+}
+
+static const struct file_operations sp_drop_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.write = sp_drop_write,
+	.llseek = noop_llseek,
+};
+
 void sp_debugfs_node_add(struct sp_node *node)
 {
 	node->dir = debugfs_create_dir(node->name, sp_debug_root);
 	debugfs_create_file("break", 0200, node->dir, node, &sp_break_fops);
 	debugfs_create_file("cut", 0200, node->dir, node, &sp_cut_fops);
+	debugfs_create_file("delay", 0200, node->dir, node, &sp_delay_fops);
+	debugfs_create_file("drop", 0200, node->dir, node, &sp_drop_fops);
 }
 
 void sp_debugfs_node_del(struct sp_node *node)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Members on many nodes that come, talk, leave, close and are killed, each a program of its
- * own, while connections are cut and mended; and what that costs a host that lives long.
+ * own, while connections are cut and mended, and completions come late; and what that costs a
+ * host that lives long.
  *
  * Nobody is there from the beginning to the end. Each member notes what it reads, in
  * memory that it shares with the test, and the test puts the one order of the group
@@ -98,7 +99,7 @@ static struct {
 } past;
 
 static struct {
-	unsigned int left, closed, exited, killed, refused, cuts;
+	unsigned int left, closed, exited, killed, refused, cuts, delays;
 	int error;	/* of the last one that was refused */
 } count;
 
@@ -505,6 +506,26 @@ static void cut(void)
 		count.cuts += st_write_file(path, text);
 }
 
+/* One node learns late what completes at another one, until @ms is 0. */
+static void delay(unsigned int ms)
+{
+	static char path[128], text[64];
+	unsigned int node, peer;
+
+	if (*path) {
+		st_write_file(path, text);
+		*path = 0;
+	}
+	if (!ms)
+		return;
+	node = st_random(&seed) % nodes;
+	peer = (node + 1 + st_random(&seed) % (nodes - 1)) % nodes;
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/delay", st_addr(node));
+	snprintf(text, sizeof(text), "%s %u", st_addr(peer), ms);
+	count.delays += st_write_file(path, text);
+	snprintf(text, sizeof(text), "-%s", st_addr(peer));
+}
+
 static void begin(unsigned int on_nodes, unsigned int at_a_time)
 {
 	nodes = on_nodes;
@@ -550,6 +571,8 @@ static void churn(unsigned int changes, unsigned int seconds)
 			want = 4 + st_random(&seed) % (slots - 4);
 		if (cuts && !(st_random(&seed) % 32))
 			cut();
+		if (cuts && !(st_random(&seed) % 64))
+			delay(1 + st_random(&seed) % 30);
 		if (guests_that(false) < want) {
 			guest_start(guest_none(), guest_any(true));
 			continue;
@@ -570,6 +593,7 @@ static void settle(void)
 	uint32_t tag;
 
 	CHECK(last);
+	delay(0);
 	for (g = guests; g < guests + slots; g++)
 		if (g->pid && !g->end && g != last)
 			g->end = g->how == MAPPED ? CLOSES : LEAVES;
@@ -597,9 +621,9 @@ static void finish(void)
 	snprintf(group.name, sizeof(group.name), "%s", name);
 	for (i = 0; i < nodes; i++)
 		st_wait_gone(i, &group);
-	printf("# %u views, %llu entries, %u members: %u left, %u closed, %u exited, %u were killed, %u refused; %u cuts\n",
+	printf("# %u views, %llu entries, %u members: %u left, %u closed, %u exited, %u were killed, %u refused; %u cuts, %u delays\n",
 	       past.view, (unsigned long long)past.n, tags - (hows - 1), count.left, count.closed,
-	       count.exited, count.killed, count.refused, count.cuts);
+	       count.exited, count.killed, count.refused, count.cuts, count.delays);
 }
 
 TEST_SECONDS(sixteen_nodes, 900)
@@ -652,6 +676,15 @@ static void usage(struct usage *u)
 		FAIL("rdma says \"%s\"", line);
 	CHECK(st_read_file("/proc/sys/net/spindle/mem_used", line, sizeof(line)));
 	u->memory = strtoull(line, NULL, 0);
+}
+
+/* Has the host so much in use as before, or less? */
+static bool usage_fits(const struct usage *before, struct usage *after)
+{
+	usage(after);
+	return after->qp <= before->qp && after->mr <= before->mr &&
+	       after->cm_id <= before->cm_id && after->pd <= before->pd &&
+	       after->memory <= before->memory;
 }
 
 /* Let go of what is free and kept nevertheless, by KASAN above all. */
@@ -709,9 +742,16 @@ TEST_SECONDS(nothing_grows, 900)
 	slab_usage(&before);
 	churn(changes, 0);
 	settle();
-	WAIT_UNTIL((usage(&after), after.qp <= before.qp && after.mr <= before.mr &&
-		    after.cm_id <= before.cm_id && after.pd <= before.pd &&
-		    after.memory <= before.memory), ST_SOON);
+	end = st_now() + st_bound_s(ST_SOON);
+	while (!usage_fits(&before, &after)) {
+		if (st_now() > end) {
+			show_all();
+			FAIL("pd %u qp %u cm_id %u mr %u memory %llu, before that %u %u %u %u %llu",
+			     after.pd, after.qp, after.cm_id, after.mr, after.memory, before.pd,
+			     before.qp, before.cm_id, before.mr, before.memory);
+		}
+		st_pause_us(10000);
+	}
 	/* what the CM has of a connection stays for seconds after its end */
 	end = st_now() + st_bound_s(2 * ST_SOON);
 	while ((cache = slab_grown(&before, &after, changes / 8 + 64, &most))) {

@@ -797,6 +797,42 @@ TEST(cut_while_one_comes)
 	}
 }
 
+/* And one that gives up attempts of the others to connect, as it has lost their connection. */
+TEST(who_comes_loses_connections)
+{
+	struct st_group g = { 0 };
+	struct st_config c = two;
+	unsigned int i, k, n;
+	char text[32];
+
+	st_open(&g, &c);
+	for (i = 0; i < 20; i++) {
+		g.fd[2] = st_bound(2);
+		CHECK_OK(fcntl(g.fd[2], F_SETFL, O_NONBLOCK));
+		CHECK_ERR(st_come(&g, g.fd[2], 0, 0), EINPROGRESS);
+		for (k = 0; k < 20; k++) {
+			st_pause_us(k * (i + 1) * 20);
+			/* not that to its contact, without which it cannot come */
+			lose(2, 1);
+		}
+		for (n = 0; n < 3; n++)
+			st_wait_state(g.fd[n], SPINDLE_STATE_ACTIVE);
+		CHECK_OK(fcntl(g.fd[2], F_SETFL, 0));
+		snprintf(text, sizeof(text), "%u is there", i);
+		st_say(g.fd[2], text);
+		for (n = 0; n < 3; n++)
+			st_expect(g.fd[n], text);
+		for (n = 0; n < 2; n++) {
+			CHECK_EQ(st_info(g.fd[n]).members, 3);
+			CHECK_EQ(st_shown(n, &g, "counters/suspicions"), 0);
+		}
+		close(g.fd[2]);
+		for (n = 0; n < 2; n++)
+			st_wait_members(g.fd[n], 2);
+		st_wait_gone(2, &g);
+	}
+}
+
 TEST(patience_is_bounded)
 {
 	static const unsigned int bad[] = {
@@ -873,11 +909,215 @@ TEST(patience_unless_said)
 	CHECK_EQ(st_info(h.fd[0]).link_ms, 1234);
 }
 
-TEST(what_the_switch_takes)
-{
-	char path[256];
-	int fd = st_bound(0);
+/* Completions */
 
+static void known_late(const struct st_config *c, bool lost)
+{
+	struct world w = { .size = 500 };
+	unsigned int n = c->members, i, k;
+
+	begin(&w, c, n * 100);
+	for (i = 0; i < n; i++)
+		for (k = 0; k < n; k++)
+			if (i != k)
+				st_delay(i, k, 1 + 10 * (i + k));
+	for (i = 1; i <= 4; i++) {
+		talk_until(&w, i * 20);
+		if (lost)
+			lose(i % n, (i + 1) % n);
+	}
+	/* What is held back is known at once, and what follows when it completes. */
+	for (i = 0; i < n; i++)
+		for (k = 0; k < n; k++)
+			if (i != k)
+				st_delay(i, k, 0);
+	talk_until(&w, 100);
+	read_all(&w);
+	nobody_lost(&w.g);
+	for (i = 0; lost && i < n; i++)
+		CHECK(st_shown(i, &w.g, "counters/reconnects") > 0);
+}
+
+/* Who comes is told where to write when it is known that it may. */
+TEST(registrations_known_late)
+{
+	struct st_config c = two;
+	struct st_group g = { 0 };
+
+	st_open(&g, &c);
+	st_delay(0, 2, 60000);
+	g.fd[2] = st_bound(2);
+	CHECK_OK(st_come(&g, g.fd[2], 1, 0));
+	st_wait_members(g.fd[0], 3);
+	st_say(g.fd[1], "amid");
+	st_pause_us(300000);
+	st_expect_none(g.fd[0]);
+	st_expect_none(g.fd[1]);
+	st_delay(0, 2, 0);
+	both_expect(&g, "amid");
+	CHECK_EQ(st_info(g.fd[0]).view, 2);
+	CHECK_EQ(st_info(g.fd[0]).members, 3);
+}
+
+TEST(completions_known_late)
+{
+	known_late(&two, false);
+	known_late(&three, false);
+}
+
+TEST(completions_known_late_of_connections_that_are_lost)
+{
+	known_late(&two, true);
+	known_late(&three, true);
+}
+
+TEST(completions_dropped_for_a_moment)
+{
+	struct st_group g = { 0 };
+
+	st_open(&g, &three);
+	st_drop(0, 1, true);
+	st_say(g.fd[0], "one");
+	/* It has come: that this is not known there keeps nobody from reading it. */
+	both_expect(&g, "one");
+	st_expect(g.fd[2], "one");
+	st_drop(0, 1, false);
+	st_say(g.fd[0], "two");
+	both_expect(&g, "two");
+	st_expect(g.fd[2], "two");
+	CHECK_OK(st_option(g.fd[0], SPINDLE_SYNC, SPINDLE_SYNC_CONSUMED));
+	nobody_lost(&g);
+}
+
+/* It is as if the other side was not there. */
+TEST(completions_dropped_for_too_long)
+{
+	struct st_config c = three;
+	const struct spindle_event *e;
+	struct st_group g = { 0 };
+	unsigned int i;
+
+	c.silent_ms = 1000;
+	c.events = VIEWS;
+	st_open(&g, &c);
+	for (i = 0; i < 3; i++)
+		st_expect_view(g.fd[i], 1);
+	st_drop(0, 1, true);
+	for (i = 0; i < 3; i += 2) {
+		e = st_expect_view(g.fd[i], 2);
+		CHECK_EQ(e->members, 2);
+		CHECK_EQ(e->left, 1);
+		CHECK_EQ(e->member[2].rank, 1);
+		CHECK_EQ(e->member[2].reason, SPINDLE_REASON_LOST);
+	}
+	st_say(g.fd[0], "on");
+	st_expect(g.fd[0], "on");
+	st_expect(g.fd[2], "on");
+	st_wait_state(g.fd[1], SPINDLE_STATE_FAILED);
+	st_drop(0, 1, false);
+}
+
+/*
+ * A connection is lost while memory is registered for one that comes: that has not
+ * completed, or is not known to have.
+ */
+static void lost_amid_a_registration(unsigned int ms, unsigned int more_ms)
+{
+	struct st_config c = two;
+	struct st_group g = { 0 };
+	unsigned int i;
+	int fd;
+
+	st_open(&g, &c);
+	fd = st_bound(2);
+	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+	for (i = 0; i < 2; i++)
+		st_delay(i, 2, ms);
+	CHECK_ERR(st_come(&g, fd, 0, 0), EINPROGRESS);
+	for (i = 0; i < 10; i++) {
+		st_pause_us(20000);
+		lose(i & 1, 2);
+	}
+	st_pause_us(more_ms * 1000);
+	for (i = 0; i < 2; i++)
+		st_delay(i, 2, 0);
+	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
+	CHECK_OK(fcntl(fd, F_SETFL, 0));
+	st_say(fd, "here");
+	both_expect(&g, "here");
+	st_expect(fd, "here");
+	for (i = 0; i < 2; i++) {
+		CHECK_EQ(st_info(g.fd[i]).view, 2);
+		CHECK_EQ(st_info(g.fd[i]).members, 3);
+		CHECK_EQ(st_shown(i, &g, "counters/suspicions"), 0);
+	}
+}
+
+TEST(lost_amid_a_registration_that_completes_soon)
+{
+	lost_amid_a_registration(20, 0);
+}
+
+TEST(lost_amid_a_registration_that_completes_late)
+{
+	lost_amid_a_registration(3000, 0);
+}
+
+/* Later than the module waits before it takes the connection apart. */
+TEST(lost_amid_a_registration_that_completes_too_late)
+{
+	lost_amid_a_registration(60000, 1500);
+}
+
+/* It is never known: the link goes down. Who comes may be out then, and nobody else. */
+TEST(lost_amid_a_registration_that_does_not_complete)
+{
+	struct st_config c = two;
+	struct st_group g = { 0 };
+	int fd;
+
+	c.silent_ms = 3000;
+	c.link_ms = 0;
+	st_open(&g, &c);
+	fd = st_bound(2);
+	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+	st_drop(1, 2, true);
+	CHECK_ERR(st_come(&g, fd, 0, 0), EINPROGRESS);
+	st_wait_members(g.fd[1], 3);
+	st_pause_us(50000);
+	lose(1, 2);
+	st_pause_us(1500000);
+	st_drop(1, 2, false);
+	WAIT_UNTIL(st_info(fd).state == SPINDLE_STATE_ACTIVE ||
+		   st_info(fd).state == SPINDLE_STATE_FAILED, BOUND);
+	st_say(g.fd[0], "here");
+	both_expect(&g, "here");
+}
+
+TEST(what_the_switches_take)
+{
+	static const char * const bad[] = { "", " ", " 0", " 60001", " -1", " 1 1", " soon" };
+	char path[256], text[128];
+	int fd = st_bound(0);
+	unsigned int i;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/delay", st_addr(0));
+	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(text, sizeof(text), "%s%s", st_addr(5), bad[i]);
+		if (st_write_file(path, text) || errno != EINVAL)
+			FAIL("delay has taken \"%s\"", text);
+	}
+	CHECK(!st_write_file(path, "nonsense 1"));
+	CHECK_EQ(errno, EINVAL);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/drop", st_addr(0));
+	CHECK(!st_write_file(path, "nonsense"));
+	CHECK_EQ(errno, EINVAL);
+	/* What is said last counts. */
+	st_delay(0, 5, 60000);
+	st_delay(0, 5, 1);
+	st_drop(0, 5, true);
+	st_drop(0, 5, false);
+	st_delay(0, 5, 0);
 	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/cut", st_addr(0));
 	CHECK(!st_write_file(path, "nonsense"));
 	CHECK_EQ(errno, EINVAL);

@@ -777,6 +777,27 @@ static ST_UNUSED void st_mend(unsigned int node, unsigned int peer)
 	st_debug(node, "cut", "-", peer);
 }
 
+/* Completions of requests to @peer are known late, by milliseconds, until with 0 they are not. */
+static ST_UNUSED void st_delay(unsigned int node, unsigned int peer, unsigned int ms)
+{
+	char path[256], text[64];
+
+	if (!ms) {
+		st_debug(node, "delay", "-", peer);
+		return;
+	}
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/delay", st_addr(node));
+	snprintf(text, sizeof(text), "%s %u", st_addr(peer), ms);
+	if (!st_write_file(path, text))
+		FAIL("%s does not take %s: %s", path, text, st_err(errno));
+}
+
+/* Completions of requests to @peer are dropped. */
+static ST_UNUSED void st_drop(unsigned int node, unsigned int peer, bool drop)
+{
+	st_debug(node, "drop", drop ? "" : "-", peer);
+}
+
 /* A member's node hears no majority, and waits for one: it cannot send. */
 static ST_UNUSED void st_wait_minority(int fd)
 {

@@ -465,6 +465,52 @@ static void read_all(const char *path, char *buf, size_t size)
 	close(fd);
 }
 
+/* How a view ends can be seen, too: what each node has received, and what is to be delivered. */
+TEST(end_of_a_view_in_debugfs)
+{
+	struct st_config c = {
+		.members = 3, .nodes = 3, .max_members = 8, .window = 65536, .link_ms = 60000,
+	};
+	static char path[PATH_MAX], buf[65536];
+	struct st_group g = { 0 };
+	unsigned int n = 0, i;
+	double end;
+	int fd;
+
+	if (getenv("SPINDLE_SIW"))
+		st_skip("a connection that is lost is not made again");
+	st_open(&g, &c);
+	st_say(g.fd[2], "read");
+	st_expect(g.fd[0], "read");
+	/* One that is waited for: the others have come to the end of the view already. */
+	st_cut(0, 2);
+	fd = st_bound(3);
+	CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+	CHECK_ERR(st_come(&g, fd, 0, 0), EINPROGRESS);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/spindle/%s/%s/sst", st_addr(0), g.name);
+	WAIT_UNTIL((read_all(path, buf, sizeof(buf)), strstr(buf, " wedged counts ")), ST_SOON);
+	CHECK(!strstr(buf, " trim "));
+	st_mend(0, 2);
+	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
+	close(fd);
+	/* The trim is there for a moment only, from the proposal until the next view. */
+	end = st_now() + st_bound_s(ST_SOON);
+	while (read_all(path, buf, sizeof(buf)), !strstr(buf, " trim ")) {
+		if (st_now() > end)
+			FAIL("no trim was seen");
+		if (n++ % 16)
+			continue;
+		/* who reads no events passes over them so */
+		for (i = 0; i < 3; i++)
+			recv(g.fd[i], buf, sizeof(buf), MSG_DONTWAIT);
+		fd = st_bound(3);
+		CHECK_OK(fcntl(fd, F_SETFL, O_NONBLOCK));
+		CHECK_ERR(st_come(&g, fd, 0, 0), EINPROGRESS);
+		close(fd);
+	}
+	CHECK(strstr(buf, " ballot "));
+}
+
 static void expect_debug(unsigned int node, const struct st_group *g, const char *file,
 			 const char *want)
 {
