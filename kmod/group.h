@@ -366,6 +366,9 @@ struct sp_target {
  * @until: number of the last view it was in, once it is in it no more
  * @comes: it has come so, and has not said its key yet
  * @greeted: it was told of that view, by this link
+ * @tries: times that there was no memory to grant it anything, since it was granted all
+ * @refused: a connection was refused as if nobody listened
+ * @listens: jiffies until which that may be by chance
  * @goes: it is in no view any more and has given all back: @free is queued
  * @retired: what its link must have completed before an own lane that is over is
  *	read by no request
@@ -407,6 +410,9 @@ struct sp_group_peer {
 	u64 until;
 	bool comes;
 	bool greeted;
+	u32 tries;
+	bool refused;
+	unsigned long listens;
 	bool goes;
 	u64 retired;
 	u64 last;

@@ -89,15 +89,19 @@ static bool sp_config_ok(const struct sp_config *cfg)
 	       !(cfg->flags & ~SP_CONFIG_ALL);
 }
 
+/* Scratch, under sp_ctl. */
+static u64 sp_view_out[SP_MSG_MAX / sizeof(u64)];
+
 /* Tell a joiner's node who the members are. */
 static void sp_member_tell(struct sp_group *g, struct sp_link *link)
 {
 	const struct sp_view *v = &g->view;
-	struct sp_msg_view *msg;
+	struct sp_msg_view *msg = (struct sp_msg_view *)sp_view_out;
 	u32 first, i;
 
-	msg = kzalloc(SP_MSG_MAX, GFP_KERNEL);
-	for (first = 0; msg && first < v->nmembers; first += msg->count) {
+	lockdep_assert_held(&sp_ctl);
+	memset(msg, 0, sizeof(sp_view_out));
+	for (first = 0; first < v->nmembers; first += msg->count) {
 		msg->gid = g->gid;
 		msg->view = v->id;
 		msg->total = v->nmembers;
@@ -115,9 +119,8 @@ static void sp_member_tell(struct sp_group *g, struct sp_link *link)
 				struct_size(msg, members, msg->count)))
 			break;
 	}
-	if (!msg || first < v->nmembers)
-		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
-	kfree(msg);
+	if (first < v->nmembers)
+		sp_link_set_state(link, SP_LINK_DOWN, -ENOBUFS);
 }
 
 static int sp_member_welcomed(struct sp_link *link, const struct sp_msg_part *msg);
@@ -398,7 +401,7 @@ static void sp_join_up(struct sp_link_user *user)
 
 	strscpy(msg.name, j->name, sizeof(msg.name));
 	if (sp_link_say(user->link, &msg.hdr, SP_MSG_JOIN, sizeof(msg)))
-		sp_join_done(j, -ENOMEM);
+		sp_join_done(j, -EHOSTUNREACH);
 }
 
 static int sp_join_ask(struct sp_join *j, const struct sp_addr *contact);
@@ -755,7 +758,7 @@ static int sp_member_asked(struct sp_link *link, const struct sp_msg_join *msg)
 		answer.config = g->config;
 	}
 	if (sp_link_say(link, &answer.hdr, SP_MSG_ANSWER, sizeof(answer)))
-		return -ENOMEM;
+		return -ENOBUFS;
 	if (ret)
 		return 0;
 	if (again)
@@ -1009,9 +1012,8 @@ static int sp_early_keep(struct sp_link *link, const struct sp_msg *msg)
 	}
 	if (node->nearly >= SP_EARLY_MAX)
 		return -ENOBUFS;
-	early = kmalloc(sizeof(*early) + msg->len, GFP_KERNEL);
-	if (!early)
-		return -ENOMEM;
+	/* Without it the link would have to go, for all groups: see sp_link_say(). */
+	early = kmalloc(sizeof(*early) + msg->len, GFP_KERNEL | __GFP_NOFAIL);
 	early->from = link->peer;
 	memcpy(early->msg, msg, msg->len);
 	list_add_tail(&early->list, &node->early);
@@ -1297,15 +1299,20 @@ static int sp_member_welcomed(struct sp_link *link, const struct sp_msg_part *ms
 	parts = sp_parts_add(j, &link->peer, msg);
 	if (!parts)
 		return 0;
+	if (parts == ERR_PTR(-ENOMEM)) {
+		view = sp_part_view(msg);
+		goto fail;
+	}
 	if (IS_ERR(parts))
 		return PTR_ERR(parts);
+	if (parts->total >= sizeof(struct sp_wire_welcome))
+		view = ((const struct sp_wire_welcome *)parts->data)->view;
 	v = kvzalloc(sizeof(*v), GFP_KERNEL);
 	welcome = kvzalloc(sizeof(*welcome), GFP_KERNEL_ACCOUNT);
 	if (v && welcome) {
 		sp_view_init(v, j->config.members, j->config.senders);
 		ret = sp_welcome_decode((u8 *)parts->data, parts->total, v,
 					welcome);
-		view = v->id;
 		/* Joins that end take the parts with them. */
 		if (!ret)
 			ret = sp_member_begin(node, msg->gid, j, v, welcome);
@@ -1318,6 +1325,7 @@ static int sp_member_welcomed(struct sp_link *link, const struct sp_msg_part *ms
 		return ret;
 	if (ret == -ESTALE)
 		return sp_member_answer_bye(link, msg->gid, view, -ECONNRESET);
+fail:
 	sp_joins_fail(node, msg->gid, ret);
 	return sp_member_answer_bye(link, msg->gid, view, -ENOMEM);
 }

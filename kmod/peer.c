@@ -17,6 +17,8 @@
 #include "observe/trace.h"
 
 #define SP_GRANT_MS	5	/* before a grant that found no room is tried again */
+#define SP_GRANT_TRIES	200	/* so often one that finds no memory */
+#define SP_REFUSED_MS	1000	/* refused for so long, nobody listens at a peer's address */
 #define SP_HOPE_MS	50	/* before a peer is asked for a first connection again */
 
 /* What peers call (group, themselves): see struct sp_msg_row. */
@@ -370,17 +372,21 @@ static void sp_peer_up(struct sp_link_user *user)
 		gp->greeted = true;
 		ret = sp_peer_grant(gp);
 	}
-	if (ret == -EAGAIN) {
-		/* The send queue is full: other groups are at work. */
+	/* The send queue is full: other groups are at work. Or memory is short. */
+	if (ret == -EAGAIN || (ret == -ENOMEM && gp->tries++ < SP_GRANT_TRIES)) {
 		kref_get(&g->ref);
 		if (!queue_delayed_work(sp_wq, &g->grants,
 					msecs_to_jiffies(SP_GRANT_MS)))
 			sp_group_put(g);
+	} else if (ret == -ENOMEM && sp_views_live(g)) {
+		/* That is no fault of the peer. */
+		sp_views_fail(g, ret);
 	} else if (ret && ret != -ENODEV && sp_views_live(g)) {
 		sp_views_suspect(g, gp, "cannot be told keys");
 	} else if (ret) {
 		sp_group_fail(g, ret);
 	} else {
+		gp->tries = 0;
 		sp_group_activate(g);
 	}
 }
@@ -445,7 +451,8 @@ void sp_peers_grant(struct work_struct *work)
 /*
  * Can another link come to more? The first to fail may have been left over from when
  * the peer's node was another one. From then on a group whose messages flow has the
- * patience that it has with a link that was up, unless nobody listens there.
+ * patience that it has with a link that was up, and a second if nobody listens there: a
+ * peer that loses the connection in the middle of its making refuses it in the same way.
  */
 static bool sp_peer_hopes(struct sp_group_peer *gp, int error)
 {
@@ -464,6 +471,11 @@ static bool sp_peer_hopes(struct sp_group_peer *gp, int error)
 	case -ENOMEM:
 	case -ETIMEDOUT:
 		return time_before(jiffies, gp->hopes) || sp_views_wait(g);
+	case -ECONNREFUSED:
+		if (!gp->refused)
+			gp->listens = jiffies + msecs_to_jiffies(SP_REFUSED_MS);
+		gp->refused = true;
+		return time_before(jiffies, gp->listens) && time_before(jiffies, gp->hopes);
 	default:
 		return false;
 	}
@@ -492,6 +504,7 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 	struct sp_group_peer *gp = container_of(user, struct sp_group_peer,
 						user);
 	struct sp_group *g = gp->g;
+	int ret;
 
 	/* The link is unused when its requests are flushed: sp_peer_reap(). */
 	if (gp->bye_heard || g->ending || gp->rank < 0)
@@ -501,14 +514,22 @@ static void sp_peer_down(struct sp_link_user *user, int error)
 		sp_group_fail(g, -EHOSTDOWN);
 		return;
 	}
-	if (sp_peer_hopes(gp, error) && !sp_peer_again(gp))
-		return;
+	if (sp_peer_hopes(gp, error)) {
+		ret = sp_peer_again(gp);
+		if (!ret)
+			return;
+		if (ret == -ENOMEM)
+			error = ret;
+	}
 	pr_info_ratelimited("spindle: %s: group %s: link to %s lost: error %d\n",
 			    g->node->name, g->name, gp->name, error);
 	if (error == -ENODEV)
 		sp_group_fail(g, error);
 	else if (g->view.state == SP_VIEW_FORMING)
-		sp_group_fail(g, -EHOSTDOWN);
+		sp_group_fail(g, error == -ENOMEM ? error : -EHOSTDOWN);
+	/* That is no fault of the peer. */
+	else if (error == -ENOMEM && sp_views_live(g))
+		sp_views_fail(g, error);
 	else
 		sp_views_suspect(g, gp, "is lost");
 }
@@ -731,8 +752,7 @@ void sp_peer_say_bye(struct sp_group_peer *gp, int error)
 	gp->bye_said = true;
 	sp_peer_traced(gp, "bye said");
 	sp_peer_done(gp);
-	if (sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye)))
-		sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
+	sp_link_say(link, &bye.hdr, SP_MSG_BYE, sizeof(bye));
 }
 
 /* What a group fails with here that has failed with @error on another node. */

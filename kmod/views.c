@@ -136,21 +136,14 @@ int sp_parts_say(struct sp_link *link, u16 type, struct sp_msg_part *msg,
 	return ret;
 }
 
-/*
- * Send the report in sp_report_out to one node. False when the link has failed amid
- * that: other groups may have sent theirs since.
- */
-static bool sp_report_send(struct sp_group_peer *gp, u32 len)
+/* Send the report in sp_report_out to one node, if there is a link: that takes it. */
+static void sp_report_send(struct sp_group_peer *gp, u32 len)
 {
 	struct sp_msg_part *msg = (struct sp_msg_part *)sp_report_part;
 	struct sp_link *link = gp->user.link;
 
-	if (!link || link->state != SP_LINK_UP ||
-	    !sp_parts_say(link, SP_MSG_REPORT, msg, gp->g->gid, sp_report_out, len))
-		return true;
-	/* It would wait for this for ever. */
-	sp_link_set_state(link, SP_LINK_DOWN, -ENOMEM);
-	return false;
+	if (link && link->state == SP_LINK_UP)
+		sp_parts_say(link, SP_MSG_REPORT, msg, gp->g->gid, sp_report_out, len);
 }
 
 /* Nothing more is posted to a node, but the group goes on, and lacks room: sp_core.hold. */
@@ -201,13 +194,9 @@ static void sp_views_send(struct sp_group *g)
 			     own->accepted.ballot, own->suspected);
 	g->dirty = false;
 	len = sp_views_encode(g);
-	for (i = 0; i < g->view.nnodes && !g->ending; i++) {
-		if (!g->peer[i] || sp_suspects(&g->ballot, i) ||
-		    sp_report_send(g->peer[i], len))
-			continue;
-		sp_views_drop(g);
-		len = sp_views_encode(g);
-	}
+	for (i = 0; i < g->view.nnodes; i++)
+		if (g->peer[i] && !sp_suspects(&g->ballot, i))
+			sp_report_send(g->peer[i], len);
 }
 
 /**
@@ -224,8 +213,7 @@ void sp_views_tell(struct sp_group_peer *gp)
 	lockdep_assert_held(&sp_ctl);
 	if (!sp_views_live(g) || sp_suspects(&g->ballot, gp->rank))
 		return;
-	if (!sp_report_send(gp, sp_views_encode(g)))
-		sp_views_drop(g);
+	sp_report_send(gp, sp_views_encode(g));
 }
 
 /* A node is not heard any more: whether this node has found out, or others. */
@@ -765,6 +753,7 @@ void sp_views_orphaned(struct sp_group *g)
 static void sp_views_meet(struct sp_group *g, const struct sp_view *old)
 {
 	struct sp_group_peer *gp;
+	int ret;
 	u32 i;
 
 	for (i = 0; i < g->view.nmembers && !g->ending; i++) {
@@ -773,10 +762,14 @@ static void sp_views_meet(struct sp_group *g, const struct sp_view *old)
 		gp = g->peer[m->node];
 		if (!gp || sp_view_find_member(old, &m->addr, m->cookie) >= 0)
 			continue;
+		ret = 0;
 		if (gp->handle)
 			sp_peer_say_more(gp);
-		else if (sp_peer_meet(gp))
-			sp_views_suspect(g, gp, "cannot be reached");
+		else
+			ret = sp_peer_meet(gp);
+		/* That is no fault of who comes. */
+		if (ret)
+			sp_views_fail(g, ret);
 	}
 }
 
@@ -1315,6 +1308,7 @@ static void sp_views_await(struct sp_group_peer *gp)
 	if (gp->rank < 0 || sp_suspects(&g->ballot, gp->rank) || !gp->user.link)
 		return;
 	gp->hopes = jiffies + msecs_to_jiffies(sp_user_link_ms(&gp->user));
+	gp->refused = false;
 	if (sp_link_silent(gp->user.link))
 		sp_link_await(&gp->user);
 }

@@ -396,6 +396,18 @@ bool sp_conn_lose(struct sp_link *link, const char *what)
 }
 
 /**
+ * sp_conn_errno() - why there is no connection
+ * @error: what a call of rdma_cm returned, or its event says
+ *
+ * Return: -ENOMEM, which this side can do something about; or -EHOSTUNREACH.
+ */
+int sp_conn_errno(int error)
+{
+	/* The latter is of the routing table. */
+	return error == -ENOMEM || error == -ENOBUFS ? -ENOMEM : -EHOSTUNREACH;
+}
+
+/**
  * sp_conn_failed() - a connection, or the attempt to have one, has come to nothing
  * @link: the link
  * @id: the connection
@@ -494,8 +506,7 @@ void sp_conn_start(struct work_struct *work)
 			sp_conn_later(link);
 		else
 			sp_link_set_state(link, SP_LINK_DOWN,
-					  PTR_ERR(id) == -ENOMEM ? -ENOMEM :
-					  -EHOSTUNREACH);
+					  sp_conn_errno(PTR_ERR(id)));
 		mutex_unlock(&sp_ctl);
 		return;
 	}
@@ -519,7 +530,7 @@ void sp_conn_start(struct work_struct *work)
 	}
 	if (ret) {
 		mutex_lock(&sp_ctl);
-		sp_conn_failed(link, id, ret == -ENOMEM ? ret : -EHOSTUNREACH);
+		sp_conn_failed(link, id, sp_conn_errno(ret));
 		mutex_unlock(&sp_ctl);
 	}
 }
@@ -562,8 +573,8 @@ void sp_conn_connect(struct work_struct *work)
 		mutex_lock(&sp_ctl);
 		if (ret == -EADDRNOTAVAIL || ret == -EADDRINUSE)
 			ret = sp_conn_elsewhere(link);
-		if (ret != -ENOMEM && ret != -ECONNREFUSED)
-			ret = -EHOSTUNREACH;
+		if (ret != -ECONNREFUSED)
+			ret = sp_conn_errno(ret);
 		sp_link_set_state(link, SP_LINK_DOWN, ret);
 		mutex_unlock(&sp_ctl);
 	}

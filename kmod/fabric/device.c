@@ -451,11 +451,11 @@ int sp_fabric_init(const struct sp_fabric_upcalls *upcalls)
 	int ret;
 
 	sp_up = upcalls;
-	sp_wq = alloc_workqueue("spindle", WQ_UNBOUND, 0);
+	sp_wq = alloc_workqueue("spindle", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!sp_wq)
 		return -ENOMEM;
 	ret = -ENOMEM;
-	sp_tcp_wq = alloc_workqueue("spindle_tcp", WQ_UNBOUND, 0);
+	sp_tcp_wq = alloc_workqueue("spindle_tcp", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!sp_tcp_wq)
 		goto err_wq;
 	ret = ib_register_client(&sp_client);

@@ -485,6 +485,7 @@ const struct sp_msg *sp_recv_msg(const struct sp_recv *recv);
 int sp_conn_open(struct sp_link *link);
 void sp_conn_unwire(struct sp_link *link);
 void sp_conn_error(struct sp_link *link, enum ib_wc_status status);
+int sp_conn_errno(int error);
 bool sp_conn_lose(struct sp_link *link, const char *what);
 void sp_conn_failed(struct sp_link *link, struct rdma_cm_id *id, int error);
 void sp_conn_end(struct sp_link *link, struct rdma_cm_id *id);

@@ -11,6 +11,7 @@
 #define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight, at most */
 #define SP_BEATS	8	/* heartbeats within what users wait, unless that is very short */
 #define SP_OUT_MAX	1024	/* control messages that wait for room */
+#define SP_OUT_MOST	8192	/* the same with what is said all the same */
 #define SP_CONNECT_MS	10000	/* the first connection takes no longer than this, or suspect_ms */
 #define SP_ATTEMPT_MS	1000	/* an attempt to have another one takes no longer, at first */
 #define SP_ATTEMPT_MIN	100	/* but so long, however short users wait */
@@ -436,20 +437,23 @@ static void sp_link_send_queued(struct sp_link *link)
  *
  * Messages of one link arrive in the order they were said. When the link goes
  * down, those that were not sent are lost, and its users are told.
- * Context: sp_ctl is held.
+ * Context: sp_ctl is held, may sleep.
  *
- * Return: 0; -ENOMEM; -ENOBUFS when too many wait already; -ENOTCONN when the
- * link is down.
+ * Return: 0; -ENOBUFS when too many wait already; -ENOTCONN when the link is down.
  */
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 {
 	struct sp_out *out;
+	u64 ticket;
 
 	lockdep_assert_held(&sp_ctl);
 	if (link->state != SP_LINK_UP)
 		return -ENOTCONN;
 	msg->type = type;
 	msg->len = len;
+	/* What goes at once needs no memory. */
+	if (list_empty(&link->outq) && !sp_post_send(link, msg, false, &ticket))
+		return 0;
 	/*
 	 * A peer that asks on and on and takes no answer. Of a node that is lost
 	 * each group of the link says so.
@@ -457,9 +461,15 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 	if (link->nout >= SP_OUT_MAX && type != SP_MSG_REPORT &&
 	    type != SP_MSG_BYE)
 		return -ENOBUFS;
-	out = kmalloc(sizeof(*out) + len, GFP_KERNEL);
-	if (!out)
-		return -ENOMEM;
+	if (link->nout >= SP_OUT_MOST) {
+		sp_link_break(link, -EHOSTDOWN, "takes no messages");
+		return -ENOBUFS;
+	}
+	/*
+	 * Others wait for what this node has to say, and would be harmed if it could
+	 * not: a message is short, and no more than that wait.
+	 */
+	out = kmalloc(sizeof(*out) + len, GFP_KERNEL | __GFP_NOFAIL);
 	memcpy(out->msg, msg, len);
 	list_add_tail(&out->list, &link->outq);
 	WRITE_ONCE(link->nout, link->nout + 1);
