@@ -529,6 +529,90 @@ TEST_SECONDS(device_removed_under_traffic, 3 * ST_TEST)
 	talk(3);
 }
 
+/* Comes to a group and leaves it again, and again, until its device is gone. */
+static void come_and_go(const struct st_group *g, unsigned int node, unsigned int *times)
+{
+	static struct st_msg m;
+	int fd, ret;
+
+	for (;;) {
+		fd = st_socket(0);
+		ret = st_bind(fd, st_addr(node));
+		if (!ret)
+			ret = st_come(g, fd, 0, 0);
+		if (!ret)
+			ret = send(fd, "here", 4, MSG_NOSIGNAL) < 0;
+		if (!ret)
+			ret = st_recv(fd, &m, 0) < 0;
+		if (!ret && *times & 1)
+			ret = st_leave(fd);
+		if (!ret)
+			__atomic_store_n(times, *times + 1, __ATOMIC_RELEASE);
+		/* others leave, and hold what they have had until then */
+		else if (errno != EUSERS && errno != ENOMEM)
+			break;
+		close(fd);
+		/* what it had is given back meanwhile, also where nothing takes any time */
+		st_pause_us(1000);
+	}
+	/* nobody can leave what has failed, which says why */
+	if (errno == ENOTCONN)
+		errno = st_info(fd).error;
+	CHECK_EQ(errno, ENODEV);
+}
+
+/* Reads what comes until nothing can: who does not read costs its node the group. */
+static void *read_on(void *arg)
+{
+	static struct st_msg m;
+	int fd = *(int *)arg;
+
+	while (st_recv(fd, &m, 0) >= 0)
+		;
+	CHECK_EQ(errno, ENODEV);
+	return NULL;
+}
+
+TEST_SECONDS(device_removed_while_views_change, 3 * ST_TEST)
+{
+	struct st_config c = { .members = 1, .nodes = 1, .max_members = 8, .window = 65536 };
+	unsigned int *times = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	unsigned int round, i;
+	uint64_t seed = 1;
+	pthread_t reader;
+	pid_t pid[3];
+
+	CHECK(times != MAP_FAILED);
+	for (round = 0; round < 6; round++) {
+		struct st_group g = { 0 };
+
+		memset(times, 0, 4096);
+		st_open(&g, &c);
+		for (i = 0; i < 3; i++) {
+			pid[i] = CHECK_OK(fork());
+			if (!pid[i]) {
+				come_and_go(&g, i + 1, &times[i]);
+				_exit(0);
+			}
+		}
+		/* at some moment of a change, or between two */
+		CHECK_EQ(pthread_create(&reader, NULL, read_on, &g.fd[0]), 0);
+		for (i = 0; i < 3; i++)
+			WAIT_UNTIL(__atomic_load_n(&times[i], __ATOMIC_ACQUIRE) > 3, ST_SOON);
+		st_pause_us(st_random(&seed) % 20000);
+		device_del();
+		for (i = 0; i < 3; i++)
+			st_reap(pid[i]);
+		CHECK_EQ(pthread_join(reader, NULL), 0);
+		expect_no_device(g.fd[0]);
+		close(g.fd[0]);
+		device_add();
+		wait_for_device(4);
+	}
+	talk(3);
+}
+
 TEST(unload_without_a_device)
 {
 	const char *params = params_now();
