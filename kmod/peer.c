@@ -467,6 +467,9 @@ static bool sp_peer_hopes(struct sp_group_peer *gp, int error)
 	switch (error) {
 	case -EBUSY:
 	case -EHOSTDOWN:
+		/* Somebody does listen. */
+		gp->refused = false;
+		fallthrough;
 	case -EHOSTUNREACH:
 	case -ENOMEM:
 	case -ETIMEDOUT:

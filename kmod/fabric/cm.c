@@ -176,10 +176,12 @@ static void sp_cm_make_room(struct sp_node *node)
 		sp_link_set_state(oldest, SP_LINK_DOWN, -ESHUTDOWN);
 }
 
-/* What fails here, in an attempt to connect again, may not fail in the next. */
+/* What fails here may not fail in the next attempt, whatever the driver calls it. */
 static int sp_cm_trouble(const struct sp_link *link, int error)
 {
-	return error && link->state == SP_LINK_UP ? -EHOSTUNREACH : error;
+	if (!error)
+		return 0;
+	return link->state == SP_LINK_UP ? -EHOSTUNREACH : sp_conn_errno(error);
 }
 
 /* Take an id that asks for a connection: it is the link's, and goes with it. */

@@ -13,10 +13,10 @@
  *			without, and again under @sq_lock before it holds a completion back
  *   link->delayed	of the completion handler and sp_fault_late(), under @sq_lock
  *   link->due		of sp_fault_late() and who queues it, likewise
- *   link->completed	while there is a delay, written under @sq_lock alone. It has caught
- *			up before @delay_ms becomes 0 (release), and the handler writes it
- *			again only behind having read that (a control dependency): it never
- *			goes back
+ *   link->completed	while there is a delay, written under @sq_lock alone, but for a
+ *			handler that has seen none just before. It has caught up before
+ *			@delay_ms becomes 0 (release), and the handler writes it again only
+ *			behind having read that (a control dependency): it never goes back
  */
 #include <linux/slab.h>
 

@@ -11,7 +11,7 @@
 #define SP_BEAT_MS	500	/* between heartbeats of a link with nothing in flight, at most */
 #define SP_BEATS	8	/* heartbeats within what users wait, unless that is very short */
 #define SP_OUT_MAX	1024	/* control messages that wait for room */
-#define SP_OUT_MOST	8192	/* the same with what is said all the same */
+#define SP_OUT_MOST	65536	/* the same with what is said all the same */
 #define SP_CONNECT_MS	10000	/* the first connection takes no longer than this, or suspect_ms */
 #define SP_ATTEMPT_MS	1000	/* an attempt to have another one takes no longer, at first */
 #define SP_ATTEMPT_MIN	100	/* but so long, however short users wait */

@@ -1034,6 +1034,9 @@ static void lost_amid_a_registration(unsigned int ms, unsigned int more_ms)
 	for (i = 0; i < 2; i++)
 		st_delay(i, 2, ms);
 	CHECK_ERR(st_come(&g, fd, 0, 0), EINPROGRESS);
+	/* not before it has asked */
+	for (i = 0; i < 2; i++)
+		st_wait_members(g.fd[i], 3);
 	for (i = 0; i < 10; i++) {
 		st_pause_us(20000);
 		lose(i & 1, 2);

@@ -493,6 +493,8 @@ TEST(end_of_a_view_in_debugfs)
 	st_mend(0, 2);
 	st_wait_state(fd, SPINDLE_STATE_ACTIVE);
 	close(fd);
+	/* so that its node stays, and its link, by which the others are asked at once */
+	st_bound(3);
 	/* The trim is there for a moment only, from the proposal until the next view. */
 	end = st_now() + st_bound_s(ST_SOON);
 	while (read_all(path, buf, sizeof(buf)), !strstr(buf, " trim ")) {
