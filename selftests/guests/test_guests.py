@@ -48,7 +48,7 @@ PROGRAMS = {
     'memory_test': 'polled', 'events_test': 'polled', 'views_test': 'completion', 'joins_test': 'completion',
     'links_test': 'completion', 'stable_test': 'completion', 'trace_test': 'polled',
     'churn_test': 'polled', 'evict_test': 'polled', 'minority_test': 'completion',
-    'state_test': 'completion', 'nomem_test': 'polled',
+    'state_test': 'completion', 'nomem_test': 'polled', 'wire_test': 'completion',
 }
 # Memory of the guest that a program runs in, where it matters.
 MEMORY = {'memory_test': '512M'}
