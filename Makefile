@@ -121,7 +121,7 @@ help:
 	@echo 'make uninstall       remove them'
 	@echo 'make clean           remove what was built here'
 	@echo 'make distclean       and what was built for guests (build/)'
-	@echo 'make demo            three machines, one group, one order'
+	@echo 'make demo            three machines, one group, one order; ARGS=--crash: one is killed'
 	@echo 'make check           all tests; ARGS=--quick: fewer'
 	@echo 'make bench           all benchmarks, into Documentation/benchmarks; hours'
 	@echo

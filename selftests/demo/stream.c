@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * One member of a group: sends the lines of a file, and writes what all members
- * send, in the order in which all receive it: the sender's rank, then the line.
+ * send, in the order in which all receive it: the sender's address, then the line.
+ * Where a view begins it writes "view", its number, and its members' addresses.
  *
  *	stream ADDRESS CONTACT|- GROUP MEMBERS FILE OUT		(-: make the group)
  */
@@ -33,6 +34,27 @@ static int number_in(const char *path)
 	return n;
 }
 
+static const char *text_of(const struct in6_addr *addr)
+{
+	static char text[INET_ADDRSTRLEN];
+
+	/* an IPv4-mapped address */
+	return inet_ntop(AF_INET, &addr->s6_addr[12], text, sizeof(text));
+}
+
+static void write_view(FILE *out, const struct spindle_event *event)
+{
+	const struct spindle_event_member *member = event->member;
+	unsigned int i;
+
+	fprintf(out, "view %u", event->number);
+	for (i = 0; i < event->members; i++) {
+		fprintf(out, " %s", text_of(&member->addr));
+		member = (void *)((char *)member + event->member_size);
+	}
+	fputc('\n', out);
+}
+
 static void send_lines(int s, FILE *in)
 {
 	char line[16384];
@@ -49,18 +71,20 @@ int main(int argc, char **argv)
 	struct spindle_group_create create = { 0 };
 	struct spindle_group_join join = { 0 };
 	struct sockaddr_spindle from;
-	char buf[16384];
+	char buf[16384] __attribute__((aligned(8)));
+	const struct spindle_event *event = (void *)buf;
 	struct iovec iov = { buf, sizeof(buf) };
 	struct msghdr msg = { .msg_name = &from, .msg_iov = &iov, .msg_iovlen = 1 };
-	socklen_t len = sizeof(from);
 	FILE *in = file(argc == 7 ? argv[5] : "six arguments wanted", "r");
 	FILE *out = file(argv[6], "w");
-	int s, n, received = 0;
+	int s, n, want = SPINDLE_WANT_VIEW, received = 0;
 
 	s = socket(number_in("/sys/module/spindle/parameters/family"), SOCK_SEQPACKET, 0);
 	inet_pton(AF_INET, argv[1], &addr.sin_addr);
 	if (s < 0 || bind(s, (struct sockaddr *)&addr, sizeof(addr)))
 		err(1, "%s", argv[1]);
+	if (setsockopt(s, SOL_SPINDLE, SPINDLE_EVENTS, &want, sizeof(want)))
+		err(1, "events");
 	if (strcmp(argv[2], "-")) {
 		snprintf(join.name, sizeof(join.name), "%s", argv[3]);
 		inet_pton(AF_INET, argv[2], &addr.sin_addr);
@@ -77,20 +101,25 @@ int main(int argc, char **argv)
 	}
 	if (!fork())
 		send_lines(s, in);
-	for (;; received++) {
+	for (;;) {
 		msg.msg_namelen = sizeof(from);
 		n = recvmsg(s, &msg, 0);
 		if (n < 0)
 			err(1, "recv");
 		if (!(msg.msg_flags & MSG_EOR))
 			break;		/* the end of the stream, not an empty line */
-		fprintf(out, "%u %.*s\n", from.ss_rank, n, buf);
-		if (received % 1000 == 0 && printf("at %d\n", received))
+		if (msg.msg_flags & MSG_SPINDLE_EVENT) {
+			write_view(out, event);
+			printf("view %u at %d\n", event->number, received);
+			fflush(stdout);
+			continue;
+		}
+		fprintf(out, "%s %.*s\n", text_of(&from.ss_addr), n, buf);
+		if (++received % 1000 == 0 && printf("at %d\n", received))
 			fflush(stdout);
 	}
 	snprintf(buf, sizeof(buf), "/sys/kernel/spindle/%s/%s/counters/posts", argv[1],
 		 argv[3]);
-	getsockname(s, (struct sockaddr *)&from, &len);
-	printf("end rank %u received %d posts %d\n", from.ss_rank, received, number_in(buf));
+	printf("end received %d posts %d\n", received, number_in(buf));
 	return fclose(out) ? 1 : 0;
 }

@@ -11,11 +11,19 @@ use warnings;
 use Errno qw(ENOENT ECONNREFUSED);
 use Socket;
 
-use constant { SOL_SPINDLE => 0x5350, GROUP_CREATE => 1, GROUP_JOIN => 2 };
+use constant { SOL_SPINDLE => 0x5350, GROUP_CREATE => 1, GROUP_JOIN => 2, EVENTS => 10 };
+use constant WANT_VIEW => 1 << 1;
 
 sub number_in {
 	open(my $f, '<', $_[0]) or die "$_[0]: $!\n";
 	return <$f> + 0;
+}
+
+# The number of a view, and its members' addresses.
+sub view_in {
+	my ($view, $count, $size) = unpack('x8 Q x8 L x4 L', $_[0]);
+
+	return ($view, map { inet_ntoa(substr($_[0], 76 + $_ * $size, 4)) } 0 .. $count - 1);
 }
 
 my ($address, $contact, $group, $members, $source, $target) = @ARGV;
@@ -25,6 +33,7 @@ open(my $out, '>', $target) or die "$target: $!\n";
 socket(my $s, number_in('/sys/module/spindle/parameters/family'), SOCK_SEQPACKET, 0)
 	or die "socket: $!\n";
 bind($s, pack_sockaddr_in(0, inet_aton($address))) or die "bind: $!\n";
+setsockopt($s, SOL_SPINDLE, EVENTS, WANT_VIEW) or die "events: $!\n";
 if ($contact eq '-') {
 	setsockopt($s, SOL_SPINDLE, GROUP_CREATE, pack('a64 L6 x32', $group, $members, (0) x 5))
 		or die "create: $!\n";
@@ -53,12 +62,19 @@ while (1) {
 	my $from = recv($s, my $line, 16384, 0);
 
 	die "recv: $!\n" unless defined($from);
-	last if $from eq '';	# nobody sent it: the end of the stream, not an empty line
-	print $out unpack('x4 L', $from), ' ', $line, "\n";
-	print "at $received\n" if $received % 1000 == 0;
+	if ($from eq '') {	# nobody sent it: it is an event, or the end of the stream
+		last if $line eq '';
+		my ($view, @members) = view_in($line);
+
+		print $out "view $view @members\n";
+		print "view $view at $received\n";
+		next;
+	}
+	print $out inet_ntoa(substr($from, 20, 4)), ' ', $line, "\n";
 	$received++;
+	print "at $received\n" if $received % 1000 == 0;
 }
 close($out) or die "$target: $!\n";
 waitpid($child, 0);
-print 'end rank ', unpack('x4 L', getsockname($s)), " received $received posts ",
+print "end received $received posts ",
 	number_in("/sys/kernel/spindle/$address/$group/counters/posts"), "\n";

@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 
-SOL_SPINDLE, GROUP_CREATE, GROUP_JOIN = 0x5350, 1, 2
+SOL_SPINDLE, GROUP_CREATE, GROUP_JOIN, EVENTS = 0x5350, 1, 2, 10
+WANT_VIEW, MSG_EVENT = 1 << 1, 0x8000
 
 
 def number_in(path):
@@ -25,6 +26,7 @@ def opened(address):
     s = socket.socket(number_in('/sys/module/spindle/parameters/family'), socket.SOCK_SEQPACKET)
     s = socket.socket(socket.AF_INET, socket.SOCK_SEQPACKET, 0, fileno=s.detach())
     s.bind((address, 0))
+    s.setsockopt(SOL_SPINDLE, EVENTS, WANT_VIEW)
     return s
 
 
@@ -52,10 +54,16 @@ def send_lines(s, path):
     s.shutdown(socket.SHUT_WR)
 
 
-def rank_in(address):
-    """Of an unknown family's address Python gives the bytes behind the family."""
-    _, data = address
+def rank_in(sender):
+    """Of an unknown family's address Python gives 14 bytes behind the family."""
+    _, data = sender
     return struct.unpack_from('=HI', data)[1]
+
+
+def view_in(event):
+    """The view's number and the addresses of its members."""
+    view, _, count, _, size = struct.unpack_from('=QQ3I', event, 8)
+    return view, [socket.inet_ntoa(event[i * size + 76:i * size + 80]) for i in range(count)]
 
 
 def main():
@@ -65,19 +73,24 @@ def main():
         create(s, group, int(members))
     else:
         join(s, group, contact)
-    threading.Thread(target=send_lines, args=(s, source)).start()
+    threading.Thread(target=send_lines, args=(s, source), daemon=True).start()
     received = 0
     with open(target, 'wb') as out:
         while True:
             data, _, flags, sender = s.recvmsg(16384)
             if not flags & socket.MSG_EOR:
                 break                           # the end of the stream, not an empty line
-            out.write(b'%d %s\n' % (rank_in(sender), data))
+            if flags & MSG_EVENT:
+                view, addresses = view_in(data)
+                out.write(f'view {view} {" ".join(addresses)}\n'.encode())
+                print('view', view, 'at', received, flush=True)
+                continue
+            out.write(b'%s %s\n' % (addresses[rank_in(sender)].encode(), data))
+            received += 1
             if received % 1000 == 0:
                 print('at', received, flush=True)
-            received += 1
     posts = number_in(f'/sys/kernel/spindle/{address}/{group}/counters/posts')
-    print('end rank', rank_in(s.getsockname()), 'received', received, 'posts', posts)
+    print('end received', received, 'posts', posts)
 
 
 if __name__ == '__main__':
