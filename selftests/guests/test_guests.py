@@ -18,6 +18,7 @@ import itertools
 import json
 import os
 import re
+import runpy
 import signal
 import struct
 import subprocess
@@ -1479,18 +1480,72 @@ def test_optimised_otherwise_than_the_creator_says():
                 assert first.wait(60) == 0, first.stderr
 
 
+def demo_says(last, *args):
+    """The output of the demo, on the fast kernel: one order, status 0, nothing of it left."""
+    before = set(os.listdir('/tmp'))
+    done = subprocess.run([os.path.join(PROJECT, 'scripts', 'demo'), '--kernel', 'uml', '--mb',
+                           '0.2', *args], text=True, timeout=1500, check=False,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    assert re.fullmatch(f'spindle demo: {last}, one order: yes',
+                        done.stdout.splitlines()[-1]), done.stdout
+    assert done.returncode == 0
+    assert not [n for n in set(os.listdir('/tmp')) - before if n.startswith('spindle-demo-')]
+    return done.stdout
+
+
 # one after the other: each looks at what demos leave
 @pytest.mark.xdist_group('demo')
 def test_demo_order_without_guests_left_over():
-    """The demo, on the fast kernel: one order, status 0, nothing of it left."""
-    before = set(os.listdir('/tmp'))
-    done = subprocess.run([os.path.join(PROJECT, 'scripts', 'demo'), '--kernel', 'uml', '--mb',
-                           '0.2'], text=True, timeout=1500, check=False, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    last = done.stdout.splitlines()[-1]
-    assert re.fullmatch(r'spindle demo: 3 nodes, \d+ messages, one order: yes', last), done.stdout
-    assert done.returncode == 0
-    assert not [n for n in set(os.listdir('/tmp')) - before if n.startswith('spindle-demo-')]
+    demo_says(r'3 nodes, \d+ messages')
+
+
+@pytest.mark.xdist_group('demo')
+def test_demo_one_dies_another_joins():
+    said = demo_says(r'5 nodes, 1 killed, 1 joined, \d+ messages', '--crash')
+    for line in 'node 0.* is killed', 'view 2, without node 0', 'node 4 joins', 'view 3, with node 4':
+        assert re.search(line, said), said
+
+
+BROKEN_RECORDS = {              # how it is broken, whose records, what in them, by what
+    'two are swapped': (2, 'a one\nb one\n', 'b one\na one\n'),
+    'one is lost': (3, 'c one\n', ''),
+    'one comes twice': (3, 'c one\n', 'c one\nc one\n'),
+    'one is changed': (1, 'e one\n', 'e won\n'),
+    'a view begins later': (1, 'view 2 b c d\nc two\n', 'c two\nview 2 b c d\n'),
+    'the joiner lacks the first': (4, 'd two\n', ''),
+    'the joiner lacks its view': (4, 'view 3 b c d e\n', ''),
+    'the killed one had another': (0, 'b one\n', 'c one\n'),
+    'the killed one had one of the next view': (0, 'd one\n', 'd one\nc two\n'),
+    'all lack one': (None, 'c two\n', ''),
+    'all lack one of the killed one': (None, 'a one\n', ''),
+    'all have one of somebody else': (None, 'c two\n', 'c two\nf one\n'),
+    'all were in another view': (None, 'view 2 b c d\n', 'view 2 b c\n'),
+}
+
+
+@pytest.mark.parametrize('how', [None, *BROKEN_RECORDS])
+def test_demo_finds_what_is_broken(tmp_path, how):
+    """Records of a crash as they must be, and then not."""
+    demo = runpy.run_path(os.path.join(PROJECT, 'scripts', 'demo'))
+    parts = ['view 1 a b c d\na one\nb one\na two\nc one\nd one\n', 'view 2 b c d\nc two\n',
+             'view 3 b c d e\nd two\nb two\ne one\ne two\n']
+    whose, old, new = BROKEN_RECORDS.get(how, (None, '', ''))
+    nodes = []
+    for i, address in enumerate('abcde'):
+        node = demo['Node'](i, 'stream', [b'one', b'two', b'three'][:3 if i == 0 else 2], tmp_path)
+        had = parts[2] if i == 4 else parts[0] if i == 0 else ''.join(parts)
+        if whose in (None, i):
+            assert whose is None or old in had
+            had = had.replace(old, new)
+        node.address = address
+        node.at = demo['messages_in'](had.encode())
+        node.killed = i == 0
+        with open(node.out, 'w', encoding='ascii') as f:
+            f.write(had + ('b o\0\0\0' if node.killed else ''))
+        nodes.append(node)
+    problems = demo['check'](nodes, [nodes[:-1], nodes[1:-1], nodes[1:]])
+    assert bool(problems) == bool(how), problems
 
 
 @pytest.mark.xdist_group('demo')
