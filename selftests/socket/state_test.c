@@ -712,6 +712,9 @@ static void leftovers(bool mapped, bool refused)
 		CHECK_OK(st_send_to(g.fd[0], data, sizeof(data), uid_of(g.fd[2]), 0, 0));
 		CHECK_OK(st_recv(g.fd[2], &m, 0));
 	}
+	/* what has not been passed by when it is mapped would be the program's to release */
+	st_timeout(g.fd[0], SO_SNDTIMEO, st_bound_ms(ST_SOON));
+	CHECK_OK(st_option(g.fd[0], SPINDLE_SYNC, SPINDLE_SYNC_CONSUMED));
 	ring_map(&r, g.fd[1], SPINDLE_MAP_RX);
 	if (mapped)
 		ring_map(&own, g.fd[0], SPINDLE_MAP_TX);
