@@ -47,7 +47,7 @@ static void write_view(FILE *out, const struct spindle_event *event)
 	const struct spindle_event_member *member = event->member;
 	unsigned int i;
 
-	fprintf(out, "view %u", event->number);
+	fprintf(out, "view %llu", event->view);
 	for (i = 0; i < event->members; i++) {
 		fprintf(out, " %s", text_of(&member->addr));
 		member = (void *)((char *)member + event->member_size);
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 			break;		/* the end of the stream, not an empty line */
 		if (msg.msg_flags & MSG_SPINDLE_EVENT) {
 			write_view(out, event);
-			printf("view %u at %d\n", event->number, received);
+			printf("view %llu at %d\n", event->view, received);
 			fflush(stdout);
 			continue;
 		}

@@ -1484,7 +1484,7 @@ def demo_says(last, *args):
     """The output of the demo, on the fast kernel: one order, status 0, nothing of it left."""
     before = set(os.listdir('/tmp'))
     done = subprocess.run([os.path.join(PROJECT, 'scripts', 'demo'), '--kernel', 'uml', '--mb',
-                           '0.2', *args], text=True, timeout=1500, check=False,
+                           '0.2', '--timeout', '1200', *args], text=True, timeout=1500, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
     assert re.fullmatch(f'spindle demo: {last}, one order: yes',
