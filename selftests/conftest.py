@@ -97,7 +97,7 @@ def keep(nodeid, text):
         f.write(f'{nodeid}\n{text}\n')
     for i, cluster in enumerate(list(Cluster.all)):
         for rank, log in enumerate(cluster.logs()):
-            name = f'cluster{i}-{cluster.kernel.name}-node{rank}.log'
+            name = f'cluster{i}-{cluster.guests[rank].kernel.name}-node{rank}.log'
             with open(os.path.join(where, name), 'w', encoding='utf-8') as f:
                 f.write(log)
 
@@ -105,7 +105,7 @@ def keep(nodeid, text):
 def replay(item):
     """How to have a run in virtual time again, with all tests before it in the same guests."""
     if re.search(r'\[(uml|debian|debug)', item.nodeid) or \
-            not any(cluster.kernel.virtual for cluster in Cluster.all):
+            not any(cluster.virtual for cluster in Cluster.all):
         return ''
     tests = [item]
     mark = item.get_closest_marker('xdist_group')

@@ -44,8 +44,10 @@ QUICK = {'SPINDLE_TEST_KERNEL': 'virtual', 'SPINDLE_TEST_SEEDS': '500'}
 FULL = {'SPINDLE_TEST_FULL': '1', 'SPINDLE_TEST_SEEDS': '50000'}
 # Kernels in the order in which they are made; which parts need them.
 KERNELS = {
-    'debian-6.1': ['lint', 'guests', 'guests_x86'], 'debian-6.12': ['lint', 'guests', 'guests_x86'],
-    'uml': ['lint', 'harness', 'bench', 'kunit', 'guests'], 'uml-debug': ['kunit', 'guests'],
+    'debian-6.1': ['lint', 'guests', 'guests_x86'],
+    'debian-6.12': ['lint', 'harness', 'guests', 'guests_x86'],
+    'uml': ['lint', 'harness', 'bench', 'kunit', 'guests'],
+    'uml-debug': ['kunit', 'guests'],
     'debug': ['guests', 'guests_x86'],
 }
 

@@ -34,7 +34,8 @@ def parser():
     subs = top.add_subparsers(required=True, metavar='COMMAND')
 
     run = subs.add_parser('run', help='boot guests and run a command in them')
-    run.add_argument('--kernel', choices=kernels.NAMES, default='uml')
+    run.add_argument('--kernel', default='uml', metavar='K[,K...]',
+                     help=f'of all guests, or one for each: {", ".join(kernels.NAMES)}')
     run.add_argument('--nodes', type=int, default=1, metavar='N')
     run.add_argument('--addrs', type=int, default=1, metavar='N', help='addresses of each guest')
     run.add_argument('--smp', type=int, metavar='N', help='CPUs of each guest (not on UML)')

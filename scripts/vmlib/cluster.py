@@ -49,6 +49,17 @@ def quantity(kind, value):
     return int(float(match[1]) * UNITS[kind][match[2]])
 
 
+def choose_kernels(names, nodes):
+    """The kernel of each node: one for all, or with commas one for each of them."""
+    each = names.split(',')
+    there = {name: kernels.ensure(name) for name in each}
+    if len(each) not in (1, nodes):
+        raise Error(f'kernel {names}: one for all, or one for each of {nodes} nodes')
+    if len(there) > 1 and any(k.virtual for k in there.values()):
+        raise Error(f'kernel {names}: guests in virtual time have the same one')
+    return [there[name] for name in each] * (nodes // len(each))
+
+
 class Result:
     """What a finished command left: status (negative: signal), stdout, stderr."""
 
@@ -152,22 +163,24 @@ class Cluster:
                  siw=False, cost=None, pcap=None):
         if not 1 <= nodes <= 64 or not 1 <= addrs <= 250:
             raise Error('1 to 64 nodes, and 1 to 250 addresses each')
-        self.kernel = kernels.ensure(kernel)
-        if self.kernel.uml and (smp or 1) > 1:
+        own = choose_kernels(kernel, nodes)
+        self.kernel = kernel            # its name, or the guests' ones with commas
+        self.virtual = own[0].virtual
+        if any(k.uml for k in own) and (smp or 1) > 1:
             raise Error('UML has one CPU')
-        if not self.kernel.virtual and (cost or pcap or jitter):
+        if not self.virtual and (cost or pcap or jitter):
             raise Error(f'cost, pcap and jitter are for virtual time, kernel {kernel} has the host\'s')
-        if siw and self.kernel.built not in kernels.BUILT:
+        if siw and any(k.built not in kernels.BUILT for k in own):
             raise Error(f'kernel {kernel} has no software iWARP')
         self.nodes = nodes
         self.addrs = addrs
         self.smp = smp
         if module is None:
             module = all(os.path.exists(os.path.join(base.PROJECT, p)) for p in ('Kbuild', 'kmod'))
-        self.module = kernels.build_module(self.kernel) if module else None
+        modules = {k: kernels.build_module(k) for k in dict.fromkeys(own)} if module else {}
         self.modparam = modparam
         self.kunit = kunit
-        if kunit and not self.kernel.kunit:
+        if kunit and not all(k.kunit for k in own):
             raise Error(f'kernel {kernel} has no KUnit')
         self.append = append
         self.mem = mem
@@ -176,22 +189,23 @@ class Cluster:
         self.rate = rate
         self.show = show
         self.allow = list(allow)
-        self.leaks = self.kernel.debug if leaks is None else leaks
+        if leaks and not any(k.debug for k in own):
+            raise Error(f'kernel {kernel} has no kmemleak')
+        self.leaks = leaks is None or leaks
         self.quiet = quiet
         self.siw = siw
         self.timeout = timeout
         self.end = None                 # of its life, on its clock
         self.keep = os.path.abspath(out) if out else None
         self.changed = threading.Condition(threading.RLock())
-        self.guests = [guests.Guest(i) for i in range(nodes)]
+        self.guests = [guests.Guest(i, k, modules.get(k)) for i, k in enumerate(own)]
         self.dir = None
         self.id = None
         self.out = None
-        self.initramfs = None
         self.boot_time = None
         self.patience = SLACK
         self.digest = None              # of a run in virtual time, at its end
-        self.world = VirtualTime(self, cost, pcap) if self.kernel.virtual else HostTime(self)
+        self.world = VirtualTime(self, cost, pcap) if self.virtual else HostTime(self)
         self._numbers = 0
         self._checked = {}
         self._last_logs = None          # once it is closed
@@ -226,21 +240,20 @@ class Cluster:
             self.world.boot()
             self.end = self.now() + self.timeout
             self._wait_ready()
-            if self.module:
-                self._insert_module()
+            self._insert_module()
         except BaseException:
             self.close()
             raise
         self.boot_time = time.monotonic() - start
-        if not self.kernel.virtual:
+        if not self.virtual:
             self.patience = SLACK * max(1, self.boot_time / self._boot_seconds())
         if not self.quiet:
-            say(f'{self.nodes} x {self.kernel.name} up in {self.boot_time:.1f} s (id {self.id})')
+            say(f'{self.nodes} x {self.kernel} up in {self.boot_time:.1f} s (id {self.id})')
 
     def _boot_seconds(self):
         """What the boot takes on an idle host."""
-        one = BOOT_SECONDS.get(self.kernel.name, BOOT_SECONDS_EMULATED)
-        return one * max(1, self.nodes / 2)
+        each = [BOOT_SECONDS.get(g.kernel.name, BOOT_SECONDS_EMULATED) for g in self.guests]
+        return max(*each, sum(each) / 2)
 
     def _prepare(self):
         os.makedirs(runs_dir(), mode=0o700, exist_ok=True)
@@ -259,9 +272,9 @@ class Cluster:
         for guest in self.guests:
             guest.log = os.path.join(self.dir, f'node{guest.rank}.log')
             base.write(guest.log, '')
-        if not self.kernel.uml or self.kernel.virtual:
-            self.initramfs = os.path.join(self.dir, 'initramfs')
-            guests.make_initramfs(self.kernel, self.initramfs)
+        for kernel in dict.fromkeys(g.kernel for g in self.guests):
+            if not kernel.uml or kernel.virtual:
+                guests.make_initramfs(kernel, guests.initramfs(self, kernel))
 
     def first_links(self):
         """What the Ethernet is told before anybody is there."""
@@ -291,7 +304,7 @@ class Cluster:
         return max(0, self.end - self.now()) if self.end is not None else self.timeout
 
     def _wait_ready(self):
-        bound = SLACK * (60 if self.kernel.uml else 120)
+        bound = SLACK * (60 if all(g.kernel.uml for g in self.guests) else 120)
         self.wait_for(lambda: any(g.dead or g.failed for g in self.guests) or
                       all(g.ready for g in self.guests), min(bound + 5 * self.nodes, self.left()))
         for guest in self.guests:
@@ -301,8 +314,9 @@ class Cluster:
                 raise Error(f'node {guest.rank} did not come up: {why}\n{tail}')
 
     def _insert_module(self):
-        argv = ['insmod', self.module, *shlex.split(self.modparam)]
-        for p in [self.start(guest.rank, argv) for guest in self.guests]:
+        params = shlex.split(self.modparam)
+        for p in [self.start(guest.rank, ['insmod', guest.module, *params])
+                  for guest in self.guests if guest.module]:
             if p.wait(60):
                 tail = '\n'.join(self.guests[p.node].log_text().splitlines()[-25:])
                 raise Error(f'node {p.node}: insmod: {p.stderr.strip()}\n{tail}')
@@ -379,7 +393,7 @@ class Cluster:
                 'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
                 'SPINDLE_RANK': str(node), 'SPINDLE_NODES': str(self.nodes),
                 'SPINDLE_ADDR': own[0], 'SPINDLE_ADDRS': ' '.join(own),
-                'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.kernel.built,
+                'SPINDLE_PEERS': ' '.join(peers), 'SPINDLE_KERNEL': self.guests[node].kernel.built,
                 'SPINDLE_OUT': self.out, **({'SPINDLE_SIW': '1'} if self.siw else {})}
 
     def start(self, node, command, env=None, cwd=None, on_line=None):
@@ -494,7 +508,7 @@ class Cluster:
             lines = log.splitlines()
             since = self._checked.get(guest.rank, 0)
             hits = [(i, line) for i, line in
-                    complaints.find(lines, self.kernel.name, self.allow, self.kunit) if i >= since]
+                    complaints.find(lines, guest.kernel.name, self.allow, self.kunit) if i >= since]
             self._checked[guest.rank] = len(lines)
             if hits:
                 found.append(f'the kernel of node {guest.rank} complained:\n'
@@ -518,8 +532,10 @@ class Cluster:
             if guest.paused:
                 self.resume(guest.rank)
         last = self._end_commands(alive)
-        for what, command in self._last_steps():
-            for p in [self._try_start(g.rank, command) for g in alive if not g.dead]:
+        # no other kernel has lockdep and kmemleak
+        debug = [g for g in alive if g.kernel.debug]
+        for where, what, command in self._last_steps(alive, debug):
+            for p in [self._try_start(g.rank, command) for g in where if not g.dead]:
                 if p is None:
                     continue
                 try:
@@ -529,8 +545,8 @@ class Cluster:
                     problems.append(f'node {p.node}: {what}: {e}')
             if what == 'the module leaves':
                 last = self.now()
-        if self.leaks and any(not g.dead for g in alive):
-            problems += self._scan_leaks(alive, last)
+        if self.leaks and any(not g.dead for g in debug):
+            problems += self._scan_leaks(debug, last)
         try:
             self.check_logs()
         except KernelComplaint as e:
@@ -555,18 +571,19 @@ class Cluster:
                 p.wait(10)
         return max([p.end_time for g in alive for p in g.commands.values() if p.end_time] or [0])
 
-    def _last_steps(self):
+    def _last_steps(self, alive, debug):
+        """Commands, on which guests, and what it means when one fails."""
         hung = int(30 * self.patience)
-        if self.module:
-            yield 'the module leaves', f'test ! -d /sys/module/spindle || timeout -s KILL {hung} rmmod spindle'
+        if self.guests[0].module:
+            yield (alive, 'the module leaves',
+                   f'test ! -d /sys/module/spindle || timeout -s KILL {hung} rmmod spindle')
         # what still holds the device shows here
         device = 'siw0' if self.siw else 'rxe0'
-        yield ('the RDMA device leaves',
+        yield (alive, 'the RDMA device leaves',
                f'test ! -d /sys/class/infiniband/{device} || '
                f'timeout -s KILL {hung} rdma link delete {device}')
-        if self.kernel.debug:
-            yield ('lockdep turned itself off', "awk '/debug_locks:/ && $2 == 0 { exit 1 }' "
-                   '/proc/lockdep_stats')
+        yield (debug, 'lockdep turned itself off',
+               "awk '/debug_locks:/ && $2 == 0 { exit 1 }' /proc/lockdep_stats")
 
     def _scan_leaks(self, alive, last):
         # kmemleak does not report what is younger than five seconds
@@ -600,8 +617,8 @@ class Cluster:
 
     def at(self, seconds, call):
         """In virtual time: have something done so many seconds from now, while others wait."""
-        if not self.kernel.virtual:
-            raise Error(f'kernel {self.kernel.name} has no virtual time')
+        if not self.virtual:
+            raise Error(f'kernel {self.kernel} has no virtual time')
         self.world.at(self.now() + seconds, call)
 
     def do(self, request):
@@ -609,7 +626,7 @@ class Cluster:
         request = dict(request)
         what = request.pop('do')
         if what == 'info':
-            return {'id': self.id, 'pid': os.getpid(), 'kernel': self.kernel.name,
+            return {'id': self.id, 'pid': os.getpid(), 'kernel': self.kernel,
                     'nodes': [{'pid': g.pid, 'log': g.log,
                                'state': self._state(g)} for g in self.guests]}
         if what == 'stats':

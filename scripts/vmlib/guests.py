@@ -54,8 +54,10 @@ def mac(rank):
 class Guest:
     """A guest process, its channel, its console log."""
 
-    def __init__(self, rank):
+    def __init__(self, rank, kernel, module):
         self.rank = rank
+        self.kernel = kernel
+        self.module = module        # spindle.ko for it, or None
         self.keeper = None
         self.pid = None
         self.channel = None
@@ -138,7 +140,7 @@ def init_params(cluster, guest):
     shown = [p for p in shown if not any(p.startswith(q + '/') for q in shown)]
     params = [f'spindle.rank={guest.rank}', f'spindle.net={own[0]}/16,{len(own)}',
               f'spindle.out={quote(cluster.out)}',
-              f'spindle.modules={quote(cluster.kernel.modules)}']
+              f'spindle.modules={quote(guest.kernel.modules)}']
     if cluster.siw:
         params.append('spindle.siw=1')
     if shown:
@@ -146,59 +148,59 @@ def init_params(cluster, guest):
     return params
 
 
-def kernel_params(cluster):
+def kernel_params(cluster, guest):
     # soft-RoCE takes its packets from the atomic reserve, and breaks a connection when it is empty
     params = ['printk.devkmsg=on', 'panic=-1', f'kunit.enable={int(cluster.kunit)}',
               'sysctl.vm.min_free_kbytes=16384']
     # what a kernel takes for a hang is to be one, also where the host gives it little time
     params += ['watchdog_thresh=60', 'rcupdate.rcu_cpu_stall_timeout=300',
                'workqueue.watchdog_thresh=180']
-    if cluster.kernel.debug:
+    if guest.kernel.debug:
         params += ['kmemleak=on', 'kasan_multi_shot', 'no_hash_pointers']
-    if cluster.kernel.built != 'uml':
+    if guest.kernel.built != 'uml':
         params.append('sysctl.kernel.hung_task_timeout_secs=240')
     return params
 
 
 def uml_argv(cluster, guest, channel, net):
-    return [cluster.kernel.image, f'mem={cluster.mem or "512M"}',
+    return [guest.kernel.image, f'mem={cluster.mem or "512M"}',
             'root=/dev/root', 'rootfstype=hostfs', 'rootflags=/', 'ro',
             f'init={helper("init")}',
             'con=null', 'con0=null,fd:1', 'console=tty0', f'ssl0=fd:{channel}',
             f'vec0:transport=fd,fd={net},depth=128,mtu={MTU},mac={mac(guest.rank)}',
             f'uml_dir={cluster.dir}/', f'umid=node{guest.rank}',
-            *kernel_params(cluster), *init_params(cluster, guest), *cluster.append.split()]
+            *kernel_params(cluster, guest), *init_params(cluster, guest), *cluster.append.split()]
 
 
 def virtual_argv(cluster, guest):
     """All on this line decides on the run: no path is there. init.c asks for init_params()."""
     costs = ','.join(str(ns) for ns in cluster.world.costs.values())
     # the place of the host's stack would decide on the size of memory
-    return ['setarch', '-R', cluster.kernel.image, f'mem={cluster.mem or "512M"}',
+    return ['setarch', '-R', guest.kernel.image, f'mem={cluster.mem or "512M"}',
             'initrd=initramfs', 'con=null', 'con0=null,fd:1', 'console=tty0',
             f'ttnet={guest.rank},{MTU}', f'ttseed={cluster.seed * 64 + guest.rank}',
             f'ttcost={costs}', f'time-travel=ext:{guest.rank}:calendar',
             'uml_dir=./', f'umid=node{guest.rank}',
             # the seed is all the randomness there is: nobody need wait for more
             'random.trust_cpu=on', 'random.trust_bootloader=on',
-            *kernel_params(cluster), *cluster.append.split()]
+            *kernel_params(cluster, guest), *cluster.append.split()]
 
 
 def qemu_argv(cluster, guest, channel, net):
-    kvm = kvm_works(cluster.kernel)
+    kvm = kvm_works(guest.kernel)
     smp = cluster.smp or 2
     if kvm:
         cpu, accel = 'host', 'kvm'
     else:
         # "max" halves the speed of soft-RoCE, but KASAN's shadow wants its page tables
-        cpu = 'max,-erms,-fsrm' if cluster.kernel.debug else 'qemu64'
+        cpu = 'max,-erms,-fsrm' if guest.kernel.debug else 'qemu64'
         accel = 'tcg,thread=multi'
     append = ['console=ttyS0', '8250.nr_uarts=1', 'net.ifnames=0', 'tsc=reliable' if not kvm else '',
-              *kernel_params(cluster), *init_params(cluster, guest), cluster.append]
+              *kernel_params(cluster, guest), *init_params(cluster, guest), cluster.append]
     return ['qemu-system-x86_64', '-M', 'q35,smm=off,sata=off', '-accel', accel, '-cpu', cpu, '-smp', str(smp),
             '-m', cluster.mem or '512M',
             '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
-            '-kernel', cluster.kernel.image, '-initrd', cluster.initramfs,
+            '-kernel', guest.kernel.image, '-initrd', initramfs(cluster, guest.kernel),
             '-append', ' '.join(filter(None, append)),
             '-chardev', f'file,id=console,path={guest.log},append=on',
             '-serial', 'chardev:console',
@@ -245,6 +247,11 @@ def early_modules(kernel):
     return [os.path.join(kernel.modules, p) for p in order]
 
 
+def initramfs(cluster, kernel):
+    """Where it is for the guests with that kernel; in virtual time the command line has the name."""
+    return os.path.join(cluster.dir, 'initramfs' if kernel.virtual else f'initramfs-{kernel.name}')
+
+
 def make_initramfs(kernel, path):
     entries = [('dev', 0o40755, b'', (0, 0)), ('dev/console', 0o20600, b'', (5, 1)),
                ('modules', 0o40755, b'', (0, 0)), ('proc', 0o40755, b'', (0, 0)),
@@ -280,16 +287,16 @@ def kvm_works(kernel):
 
 def probe_kvm(kernel, seconds=10):
     with tempfile.TemporaryDirectory(prefix='spindle-kvm-') as where:
-        initramfs = os.path.join(where, 'initramfs')
+        image = os.path.join(where, 'initramfs')
         log = os.path.join(where, 'log')
         base.write(log, '')
-        make_initramfs(kernel, initramfs)
+        make_initramfs(kernel, image)
         life_r, life_w = os.pipe()
         try:
             keeper, _ = hold(
                 ['qemu-system-x86_64', '-M', 'q35', '-accel', 'kvm', '-cpu', 'host', '-m', '512M',
                  '-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot',
-                 '-kernel', kernel.image, '-initrd', initramfs,
+                 '-kernel', kernel.image, '-initrd', image,
                  '-append', 'console=ttyS0 quiet panic=-1 spindle.mode=hello',
                  '-chardev', f'file,id=console,path={log}', '-serial', 'chardev:console'],
                 life_r, [], os.path.join(where, 'qemu'))
@@ -313,8 +320,8 @@ def boot(cluster, guest, net, life):
     # UML's line is polled, and a blocking one would stop the whole guest
     theirs.setblocking(False)
     net.setblocking(False)
-    argv = (uml_argv if cluster.kernel.uml else qemu_argv)(cluster, guest, theirs.fileno(),
-                                                           net.fileno())
+    argv = (uml_argv if guest.kernel.uml else qemu_argv)(cluster, guest, theirs.fileno(),
+                                                         net.fileno())
     with theirs, net:
         guest.keeper, guest.pid = hold(argv, life, [theirs.fileno(), net.fileno()], guest.log)
     guest.channel = ours

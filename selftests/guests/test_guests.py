@@ -1234,7 +1234,7 @@ def test_unload_while_others_talk(fresh):
     while fresh.run(2, 'rmmod spindle').status:
         assert fresh.now() < end, 'the module does not leave'
     pair.undisturbed()
-    fresh.run(2, ['insmod', fresh.module], check=True)
+    fresh.run(2, ['insmod', fresh.guests[2].module], check=True)
     Job(fresh, messages=200, max=500).done()
     # the module's end was nothing to those that go on without that node
     whole.end({2: 'exited'})

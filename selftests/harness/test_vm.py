@@ -281,6 +281,23 @@ def test_nothing_of_a_killed_guest_is_left():
         assert reaches(c, 0, 0)
 
 
+def test_guests_with_different_kernels():
+    """Each has its own kernel's modules, and spindle.ko built for that; they share the switch."""
+    names = ['uml', 'debian-6.12']
+    with Cluster(kernel=','.join(names), nodes=2, module=True) as c:
+        assert [c.run(i, 'echo $SPINDLE_KERNEL').stdout.strip() for i in range(2)] == names
+        releases = [c.run(i, 'cd /lib/modules/$(uname -r)/kernel && uname -r', check=True).stdout
+                    for i in range(2)]
+        assert releases[0] != releases[1]
+        for i in range(2):
+            c.run(i, 'test -d /sys/module/spindle', check=True)
+        assert reaches(c, 0, 1) and reaches(c, 1, 0)
+    for kernel, why in (('uml,uml,uml', 'one for each of 2 nodes'), ('uml,none', 'no kernel'),
+                        ('virtual,uml', 'virtual time'), ('virtual-debug,virtual', 'virtual time')):
+        with pytest.raises(Error, match=why):
+            Cluster(kernel=kernel, nodes=2, module=False)
+
+
 def test_many_addresses_are_many_nodes_in_one_kernel():
     with Cluster(kernel='uml', addrs=20, module=False) as c:
         env = c.env(0)
