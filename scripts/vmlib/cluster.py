@@ -331,11 +331,13 @@ class Cluster:
         for guest in self.guests:
             if guest.pid and guest.keeper.poll() is None:
                 guests.signal_pid(guest.pid, signal.SIGKILL)
+        if self.dir:
+            # the run's directory goes with its last keeper
+            self._last_logs = self.logs()
         self.world.end()
         for guest in self.guests:
             guest.dead = guest.dead or 'the cluster was closed'
         if self.dir:
-            self._last_logs = self.logs()
             base.remove_tree(self.dir)
             with contextlib.suppress(OSError):
                 os.rmdir(runs_dir())

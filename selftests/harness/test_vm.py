@@ -312,6 +312,7 @@ def test_a_kernel_complaint_fails_the_run():
             c.run(0, 'echo WARNING: test > /dev/kmsg')
     with Cluster(kernel='uml', module=False, allow=[('WARNING: test', 'made here')]) as c:
         c.run(0, 'echo WARNING: test > /dev/kmsg')
+    assert 'WARNING: test' in c.logs()[0]
 
 
 def test_run_prefixes_output_and_returns_the_status():
