@@ -871,24 +871,40 @@ def test_late_answer_to_an_earlier_join(trio):
     job.members[0].wait()
 
 
-# A member that talks until it is told to end, and writes down what it hears: a line for each
-# message, the sender's tag and the number that it gave it, and one for each view.
+# A member that talks until it is told to end or, by SIGUSR1, to leave, and writes down what it
+# hears: a line for each message, the sender's tag and the number that it gave it, and one for each
+# view. It joins again when its node was put out, as a member with another tag and another file.
 TALKER = CALLS + r"""
 MSG_EVENT = 0x8000
+over, leave = [], []
 def main(own, contact, name, tag, heard):
-    s = bound(own)
+    signal.signal(signal.SIGTERM, lambda *_: over.append(1))
+    signal.signal(signal.SIGUSR1, lambda *_: leave.append(1))
+    try:
+        with bound(own) as s:
+            talk(s, contact, name, tag, heard)
+    except OSError as e:
+        print("out", errno.errorcode[e.errno], flush=True)
+        with bound(own) as s:
+            talk(s, contact, name, tag + "2", heard + "2")
+def talk(s, contact, name, tag, heard):
     s.setsockopt(0x5350, 10, struct.pack("=I", 2))
     if contact == "-":
         s.setsockopt(0x5350, 1, struct.pack("=64sI52x", name.encode(), 1))
-    elif (how := join(s, contact, name)) != "in":
-        sys.exit(how)
-    over = []
-    signal.signal(signal.SIGTERM, lambda *_: over.append(1))
-    print("in", flush=True)
+    else:
+        # the link that was lost may not have been given up yet
+        while (how := join(s, contact, name)) in ("ETIMEDOUT", "EHOSTUNREACH"):
+            pass
+        if how != "in":
+            sys.exit(how)
     s.settimeout(0.05)
     sent, shut = 0, False
     with open(heard, "w", buffering=1) as f:
+        print("in", tag, flush=True)
         while True:
+            if leave and not shut:
+                s.setsockopt(0x5350, 9, struct.pack("=i", 0))
+                shut = True
             if over and not shut:
                 s.shutdown(socket.SHUT_WR)
                 shut = True
@@ -936,6 +952,90 @@ def same_from_its_view_on(order, heard, tag, sent=None):
         raise Broken(f'{tag} has sent {sent}, of which it heard {len(own)}')
 
 
+def merged(orders):
+    """One order of what members have heard, each of which begins before the last one ends."""
+    order = []
+    for heard in orders:
+        at = order.index(heard[0]) if order else 0
+        both = min(len(order) - at, len(heard))
+        if order[at:at + both] != heard[:both]:
+            raise Broken(f'another order from {heard[0]} on')
+        order += heard[both:]
+    return order
+
+
+def stands_in(c, path, text, times=1):
+    """Wait until so many lines of a file begin with a text. A file tells nobody when it grows."""
+    end = c.now() + 60 * c.patience
+    while sum(f'{line} '.startswith(f'{text} ') for line in lines(path)) < times:
+        assert c.now() < end, lines(path)[-20:]
+        c.sleep(0.05)
+
+
+def all_end(talk, order):
+    """Those that still talk end; what they have sent is there, and they have heard the order."""
+    for p, _ in talk.values():
+        p.signal(signal.SIGTERM)
+    for tag, (p, heard) in talk.items():
+        assert p.wait() == 0, p.stdout + p.stderr
+        sent = int(re.search(r'sent (\d+)', p.stdout)[1])
+        same_from_its_view_on(order(), lines(heard), tag, sent)
+
+
+def test_members_are_replaced_one_by_one(trio):
+    """The oldest goes, which leads, and its node with it; at last none of the first is left."""
+    name = new_name(trio)
+    talk, gone = {}, {}
+    for k, tag in enumerate('abcdef'):
+        if k > 2:
+            oldest = next(iter(talk))
+            p, _ = gone[oldest] = talk.pop(oldest)
+            p.signal(signal.SIGUSR1 if k % 2 else signal.SIGKILL)
+            p.wait()
+        p, heard = talk[tag] = talker(trio, k % 3, (k - 1) % 3 if k else None, name, tag)
+        p.wait_output('in')
+        stands_in(trio, heard, tag, 5)
+
+    def order():
+        return merged(lines(heard) for _, heard in [*gone.values(), *talk.values()])
+
+    all_end(talk, order)
+    for tag, (p, heard) in gone.items():
+        sent = re.search(r'sent (\d+)', p.stdout)
+        same_from_its_view_on(order(), lines(heard), tag, sent and int(sent[1]))
+    views = [line for line in order() if line.startswith('view ')]
+    assert views == [f'view {k + 1}' for k in range(9)], views
+
+
+@pytest.mark.parametrize('how', ['stopped', 'cut-off'])
+def test_evicted_guest_joins_again(fresh, how):
+    """The program is told, and receives all from its new first view on."""
+    name = new_name(fresh)
+    talk = {}
+    for i, tag in enumerate('abc'):
+        talk[tag] = talker(fresh, i, 0 if i else None, name, tag)
+        talk[tag][0].wait_output('in')
+    order, (again, before) = talk['a'][1], talk.pop('c')
+    stands_in(fresh, order, 'c', 5)
+    if how == 'stopped':
+        fresh.pause(2)
+    else:
+        fresh.link(2, cut=True)
+    stands_in(fresh, order, 'view 4')
+    if how == 'stopped':
+        fresh.resume(2)
+    else:
+        fresh.link(2, heal=True)
+    again.wait_output('in c2')
+    assert re.search('^out (ECONNABORTED|ENETDOWN)$', again.stdout, re.M), again.stdout
+    stands_in(fresh, order, 'c2', 5)
+    talk['c2'] = again, before + '2'
+    all_end(talk, lambda: lines(order))
+    same_from_its_view_on(lines(order), lines(before), 'c')
+    views = [line for line in lines(order) if line.startswith('view ')]
+    assert views == [f'view {k + 1}' for k in range(5)], views
+
+
 def test_guests_join_a_group_that_runs(trio):
     """By the creator and by one another, while all talk; one is killed, and comes again."""
     name = new_name(trio)
@@ -944,25 +1044,17 @@ def test_guests_join_a_group_that_runs(trio):
     members = {'b': (1, 0), 'c': (2, 1), 'd': (0, 2), 'e': (2, 0)}
     talk = {'a': (first, order)}
 
-    def said(tag, times=5):
-        return lambda: sum(line.startswith(f'{tag} ') for line in lines(order)) >= times
-
     for tag, (i, contact) in members.items():
         talk[tag] = talker(trio, i, contact, name, tag)
         talk[tag][0].wait_output('in')
-        assert trio.wait_for(said(tag), 60 * trio.patience), lines(order)[-20:]
+        stands_in(trio, order, tag, 5)
     killed, _ = talk.pop('b')
     killed.signal(signal.SIGKILL)
     killed.wait()
     talk['f'] = talker(trio, 1, 2, name, 'f')
     talk['f'][0].wait_output('in')
-    assert trio.wait_for(said('f'), 60 * trio.patience), lines(order)[-20:]
-    for p, _ in talk.values():
-        p.signal(signal.SIGTERM)
-    for tag, (p, heard) in talk.items():
-        assert p.wait() == 0, p.stdout + p.stderr
-        same_from_its_view_on(lines(order), lines(heard), tag,
-                              int(re.search(r'sent (\d+)', p.stdout)[1]))
+    stands_in(trio, order, 'f', 5)
+    all_end(talk, lambda: lines(order))
     same_from_its_view_on(lines(order), lines(os.path.join(trio.out, f'{name}.b')), 'b')
     views = [line for line in lines(order) if line.startswith('view ')]
     assert views == [f'view {k + 1}' for k in range(7)], views
@@ -1171,6 +1263,82 @@ def test_short_cut_heals(fresh):
     assert not any(job.views(i) for i in job.members)
 
 
+def almost_lost(c):
+    """For so many seconds a guest may be silent, and have as many to be heard again."""
+    ms = c.run(0, ['cat', '/sys/module/spindle/parameters/suspect_ms'], check=True).stdout
+    return int(ms) / 2000
+
+
+def cut_between(c, one, other, **how):
+    """Cut or heal all wires between two sets of nodes."""
+    for a, b in itertools.product(one, other):
+        c.link(a, b, **how)
+
+
+@pytest.mark.parametrize('one,other', [((0,), (1, 2, 3, 4)), ((4,), (0, 1, 2, 3)), ((0, 1), (2, 3)),
+                                       ((0, 4), (1, 2, 3))],
+                         ids=lambda nodes: ''.join(map(str, nodes)))
+def test_short_cut_between_parts(five, one, other):
+    """All wait for those that they do not hear, in time; nobody has gone on without them."""
+    c = five.up()
+    job = Job(c, nodes=sorted(one + other), messages=FOREVER, max=1000)
+    job.wait_talking()
+    cut_between(c, one, other, cut=True)
+    c.sleep(almost_lost(c))
+    cut_between(c, one, other, heal=True)
+    job.undisturbed()
+    job.end()
+    assert not any(job.views(i) for i in job.members)
+
+
+# who does not hear whom
+ONE_WAY = pytest.mark.parametrize('a,b', [(0, 1), (1, 0), (1, 2), (2, 1)])
+
+
+@ONE_WAY
+def test_short_cut_in_one_direction(five, a, b):
+    c = five.up()
+    job = Job(c, messages=FOREVER, max=1000)
+    job.wait_talking()
+    c.link(a, b, cut=True, directed=True)
+    c.sleep(almost_lost(c))
+    c.link(a, b, heal=True, directed=True)
+    job.undisturbed()
+    job.end()
+    assert not any(job.views(i) for i in job.members)
+
+
+@ONE_WAY
+def test_wire_cut_in_one_direction(five, a, b):
+    """Whichever of the two does not hear the other, the one of the higher rank goes."""
+    c = five.up()
+    job = Job(c, messages=FOREVER, max=1000)
+    job.wait_talking()
+    lost = max((a, b), key=job.rank)
+    c.link(a, b, cut=True, directed=True)
+    job.goes_on({lost: 'lost'})
+    job.failed(lost, 'ECONNABORTED', 'ENETDOWN')
+    c.link(a, b, heal=True, directed=True)
+    Job(c, messages=200, max=500).done()
+    job.end({lost: 'lost'})
+
+
+def test_short_stop(fresh):
+    """A guest that is back soon costs time, not the view; each in turn."""
+    job = Job(fresh, messages=FOREVER, max=1000)
+    job.wait_talking()
+    seconds = almost_lost(fresh)
+    for i in range(3):
+        fresh.pause(i)
+        fresh.sleep(seconds)
+        fresh.resume(i)
+        # its time would be over by then
+        fresh.sleep(seconds / 4)
+        job.undisturbed()
+    job.end()
+    assert not any(job.views(i) for i in job.members)
+
+
 def test_stopped_guest(fresh):
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
@@ -1272,6 +1440,38 @@ def test_two_of_five_guests_killed_at_once(five):
     for i in gone:
         c.kill(i)
     print(f'went on after {job.goes_on(gone):.2f} s')
+    job.end(gone)
+
+
+def first_suspicion(c, job, nodes):
+    """What tells whether a node of the group is suspected anywhere, in the moment that it is."""
+    line = f'group {job.name}: node .* does not answer'
+    looks = [c.start(i, ['grep', '-m1', '--line-buffered', line, '/dev/kmsg']) for i in nodes]
+    return lambda: any(p.stdout for p in looks)
+
+
+@pytest.mark.parametrize('first,second', [(4, 0), (0, 1), (0, 4)])
+@pytest.mark.parametrize('ms', [0, 10, 20, 40])
+def test_guest_killed_while_the_view_changes(five, first, second, ms):
+    """While the others agree on a view without the first; the second leads that, or does not.
+
+    Long wires make that long: each of several reports takes 20 ms from node to node.
+    """
+    c = five.up()
+    for a, b in itertools.combinations(range(5), 2):
+        c.link(a, b, delay='20ms')
+    job = Job(c, nodes=range(5), messages=FOREVER, max=1000)
+    job.wait_talking()
+    first, second = ({job.rank(i): i for i in job.members}[rank] for rank in (first, second))
+    suspected = first_suspicion(c, job, [i for i in range(5) if i != first])
+    c.kill(first)
+    assert c.wait_for(suspected, 30 * c.patience)
+    c.sleep(ms / 1000)
+    c.kill(second)
+    # else it was too late
+    assert not c.virtual or not any(job.views(i) for i in range(5))
+    gone = {first: 'lost', second: 'lost'}
+    print(f'went on after {job.goes_on(gone):.2f} s, views {[job.views(i) for i in range(5)]}')
     job.end(gone)
 
 
