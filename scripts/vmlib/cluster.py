@@ -52,9 +52,9 @@ def quantity(kind, value):
 def choose_kernels(names, nodes):
     """The kernel of each node: one for all, or with commas one for each of them."""
     each = names.split(',')
-    there = {name: kernels.ensure(name) for name in each}
     if len(each) not in (1, nodes):
         raise Error(f'kernel {names}: one for all, or one for each of {nodes} nodes')
+    there = {name: kernels.ensure(name) for name in each}
     if len(there) > 1 and any(k.virtual for k in there.values()):
         raise Error(f'kernel {names}: guests in virtual time have the same one')
     return [there[name] for name in each] * (nodes // len(each))

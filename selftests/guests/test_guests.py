@@ -1268,7 +1268,7 @@ def test_short_cut_heals(fresh):
     assert not any(job.views(i) for i in job.members)
 
 
-def almost_lost(c):
+def not_yet_lost(c):
     """For so many seconds a guest may be silent, and have as many to be heard again."""
     ms = c.run(0, ['cat', '/sys/module/spindle/parameters/suspect_ms'], check=True).stdout
     return int(ms) / 2000
@@ -1289,7 +1289,7 @@ def test_short_cut_between_parts(five, one, other):
     job = Job(c, nodes=sorted(one + other), messages=FOREVER, max=1000)
     job.wait_talking()
     cut_between(c, one, other, cut=True)
-    c.sleep(almost_lost(c))
+    c.sleep(not_yet_lost(c))
     cut_between(c, one, other, heal=True)
     job.undisturbed()
     job.end()
@@ -1306,7 +1306,7 @@ def test_short_cut_in_one_direction(five, a, b):
     job = Job(c, messages=FOREVER, max=1000)
     job.wait_talking()
     c.link(a, b, cut=True, directed=True)
-    c.sleep(almost_lost(c))
+    c.sleep(not_yet_lost(c))
     c.link(a, b, heal=True, directed=True)
     job.undisturbed()
     job.end()
@@ -1332,38 +1332,36 @@ def test_short_stop(fresh):
     """A guest that is back soon costs time, not the view; each in turn."""
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
-    seconds = almost_lost(fresh)
+    seconds = not_yet_lost(fresh)
     for i in range(3):
         fresh.pause(i)
         fresh.sleep(seconds)
         fresh.resume(i)
-        # its time would be over by then
-        fresh.sleep(seconds / 4)
+        # the time that it had is over by then
+        fresh.sleep(1.25 * seconds)
         job.undisturbed()
     job.end()
     assert not any(job.views(i) for i in job.members)
 
 
-def test_stopped_guest(fresh):
-    job = Job(fresh, messages=FOREVER, max=1000)
+def stopped_for_too_long(c):
+    job = Job(c, messages=FOREVER, max=1000)
     job.wait_talking()
-    fresh.pause(2)
+    c.pause(2)
     job.goes_on({2: 'lost'})
-    fresh.resume(2)
+    c.resume(2)
     # it finds out, whatever it believed
     job.failed(2, 'ECONNABORTED', 'ENETDOWN')
     job.end({2: 'lost'})
 
 
+def test_stopped_guest(fresh):
+    stopped_for_too_long(fresh)
+
+
 def test_guests_lost_one_after_another(fresh):
     """One is stopped for too long, and is in the next group again; its leader is killed."""
-    job = Job(fresh, messages=FOREVER, max=1000)
-    job.wait_talking()
-    fresh.pause(2)
-    job.goes_on({2: 'lost'})
-    fresh.resume(2)
-    job.failed(2, 'ECONNABORTED', 'ENETDOWN')
-    job.end({2: 'lost'})
+    stopped_for_too_long(fresh)
     job = Job(fresh, messages=FOREVER, max=1000)
     job.wait_talking()
     assert job.rank(0) == 0
