@@ -788,6 +788,7 @@ bool sp_peer_mute(struct sp_group *g, const struct sp_addr *from);
 void sp_peer_say_bye(struct sp_group_peer *gp, int error);
 void sp_peer_done(struct sp_group_peer *gp);
 bool sp_peer_flushed(const struct sp_group_peer *gp);
+void sp_peers_flushed(struct sp_link *link);
 bool sp_peer_reap(struct sp_group_peer *gp);
 void sp_peer_drop(struct sp_group_peer *gp);
 
@@ -812,6 +813,7 @@ int sp_parts_say(struct sp_link *link, u16 type, struct sp_msg_part *msg,
 		 u64 gid, const void *data, u32 len);
 void sp_views_tend(struct work_struct *work);
 void sp_views_tend_soon(struct sp_group *g);
+void sp_views_tend_now(struct sp_group *g);
 
 /* welcome.c: programs and nodes that come */
 int sp_ask(struct sp_group *g, const struct sp_addr *addr, u64 cookie, u32 flags);

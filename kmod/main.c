@@ -60,6 +60,7 @@ static const struct sp_fabric_upcalls sp_upcalls = {
 	.progress = sp_progress_made,
 	.landed = sp_requests_landed,
 	.lost = sp_member_lost,
+	.flushed = sp_peers_flushed,
 	.removed = sp_member_removed,
 	.forget = sp_member_forget,
 };

@@ -963,6 +963,25 @@ bool sp_peer_flushed(const struct sp_group_peer *gp)
 }
 
 /**
+ * sp_peers_flushed() - nothing of a link can be sent again any more
+ * @link: the link, which is down
+ *
+ * A group that holds room back for one of its peers by that link gives it away at
+ * once, since all senders may be waiting for it. Context: sp_ctl is held.
+ */
+void sp_peers_flushed(struct sp_link *link)
+{
+	struct sp_group_peer *gp;
+	struct sp_group *g;
+
+	lockdep_assert_held(&sp_ctl);
+	list_for_each_entry(g, &link->node->groups, on_node)
+		list_for_each_entry(gp, &g->peers, on_group)
+			if (gp->user.link == link && gp->user.held)
+				sp_views_tend_now(g);
+}
+
+/**
  * sp_peer_reap() - give back what a peer had
  * @gp: the peer, of a group that ends, or in the view no more
  *

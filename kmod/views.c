@@ -1193,6 +1193,15 @@ void sp_views_step(struct sp_group *g)
 	g->stepping = false;
 }
 
+static void sp_views_tend_in(struct sp_group *g, u32 ms)
+{
+	lockdep_assert_held(&sp_ctl);
+	kref_get(&g->ref);
+	/* Sooner than what may be queued already. */
+	if (mod_delayed_work(sp_wq, &g->tend, msecs_to_jiffies(ms)))
+		sp_group_put(g);
+}
+
 /**
  * sp_views_tend_soon() - there is something to give back, or to wait for
  * @g: the group
@@ -1201,11 +1210,18 @@ void sp_views_step(struct sp_group *g)
  */
 void sp_views_tend_soon(struct sp_group *g)
 {
-	lockdep_assert_held(&sp_ctl);
-	kref_get(&g->ref);
-	/* Sooner than what may be queued already. */
-	if (mod_delayed_work(sp_wq, &g->tend, msecs_to_jiffies(SP_TEND_MS)))
-		sp_group_put(g);
+	sp_views_tend_in(g, SP_TEND_MS);
+}
+
+/**
+ * sp_views_tend_now() - what was waited for has come
+ * @g: the group
+ *
+ * Context: sp_ctl is held.
+ */
+void sp_views_tend_now(struct sp_group *g)
+{
+	sp_views_tend_in(g, 0);
 }
 
 /* Is a node heard now? */

@@ -62,6 +62,8 @@ extern struct workqueue_struct *sp_tcp_wq;
  * @landed: work requests have completed, as sp_post_completed() says, and a full
  *	barrier follows that; softirq
  * @lost: a link that was up is down, its users do not know yet; sp_ctl is held
+ * @flushed: a link is down, and nothing posted on it can be sent again any more; sp_ctl is
+ *	held
  * @removed: the device goes away, its links are still there; sp_ctl is held
  * @forget: the node goes away, nobody uses it any more; sp_ctl is held
  */
@@ -72,6 +74,7 @@ struct sp_fabric_upcalls {
 	void (*progress)(struct sp_device *sdev);
 	void (*landed)(struct sp_device *sdev);
 	void (*lost)(struct sp_link *link);
+	void (*flushed)(struct sp_link *link);
 	void (*removed)(struct sp_node *node);
 	void (*forget)(struct sp_node *node);
 };

@@ -843,6 +843,9 @@ static void sp_link_stop(struct work_struct *work)
 	flush_work(&link->connect);
 	flush_work(&link->reset);
 	sp_conn_end(link, link->id);
+	mutex_lock(&sp_ctl);
+	sp_up->flushed(link);
+	mutex_unlock(&sp_ctl);
 	cancel_delayed_work_sync(&link->late);
 	cancel_work_sync(&link->rx);
 	if (link->cq)
