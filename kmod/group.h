@@ -787,7 +787,7 @@ struct sp_group *sp_peer_meant(struct sp_link *link, const struct sp_msg_bye *by
 bool sp_peer_mute(struct sp_group *g, const struct sp_addr *from);
 void sp_peer_say_bye(struct sp_group_peer *gp, int error);
 void sp_peer_done(struct sp_group_peer *gp);
-bool sp_peer_flushed(const struct sp_group_peer *gp);
+bool sp_peer_flushed(struct sp_group_peer *gp);
 void sp_peers_flushed(struct sp_link *link);
 bool sp_peer_reap(struct sp_group_peer *gp);
 void sp_peer_drop(struct sp_group_peer *gp);

@@ -957,14 +957,20 @@ bool sp_peer_past(const struct sp_group_peer *gp, u64 last)
  *
  * Return: true when no request to it can be sent again.
  */
-bool sp_peer_flushed(const struct sp_group_peer *gp)
+bool sp_peer_flushed(struct sp_group_peer *gp)
 {
-	return sp_peer_past(gp, gp->last);
+	if (sp_peer_past(gp, gp->last))
+		return true;
+	if (!sp_link_cancel(&gp->user))
+		return false;
+	gp->retired = 0;
+	gp->last = 0;
+	return true;
 }
 
 /**
- * sp_peers_flushed() - nothing of a link can be sent again any more
- * @link: the link, which is down
+ * sp_peers_flushed() - the last queue pair of a link is gone
+ * @link: the link, which is down or has no connection
  *
  * A group that holds room back for one of its peers by that link gives it away at
  * once, since all senders may be waiting for it. Context: sp_ctl is held.
@@ -977,7 +983,7 @@ void sp_peers_flushed(struct sp_link *link)
 	lockdep_assert_held(&sp_ctl);
 	list_for_each_entry(g, &link->node->groups, on_node)
 		list_for_each_entry(gp, &g->peers, on_group)
-			if (gp->user.link == link && gp->user.held)
+			if (gp->user.link == link && gp->user.held && sp_peer_flushed(gp))
 				sp_views_tend_now(g);
 }
 

@@ -60,7 +60,7 @@ static int sp_smc_post_run(struct sp_core *c, u32 node, u32 own,
 	}
 	/* Should one fail in the middle, all are built again: no harm done. */
 	for (i = 0; i < ARRAY_SIZE(parts) && !ret; i++)
-		ret = sp_post_write(link, slab,
+		ret = sp_post_write(&gp->user, slab,
 				    parts[i].base + parts[i].seg->off,
 				    parts[i].seg->len, to->iova, to->rkey);
 	if (!ret)
@@ -109,7 +109,7 @@ static int sp_smc_send_row(struct sp_group *g, struct sp_group_peer *gp,
 	if (run)
 		end = sp_smc_carry(g, own, run, end);
 	row->hdr.len = end - (u8 *)g->row;
-	ret = sp_post_send(gp->user.link, &row->hdr, false, ticket);
+	ret = sp_post_send(gp->user.link, &gp->user, &row->hdr, false, ticket);
 	if (!ret)
 		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);
 	return ret;
@@ -126,7 +126,7 @@ static int sp_smc_post_row(struct sp_core *c, u32 node,
 	if (c->peers[node].polled) {
 		u64 at = gp->to_rows.iova + sp_row_off(c->view);
 
-		ret = sp_post_snap(gp->user.link, cells, n * sizeof(*cells), at,
+		ret = sp_post_snap(&gp->user, cells, n * sizeof(*cells), at,
 				   gp->to_rows.rkey, ticket);
 		if (!ret)
 			WRITE_ONCE(g->counters.rdma_writes,
@@ -169,7 +169,7 @@ static int sp_smc_post_wake(struct sp_core *c, u32 node)
 	u64 ticket;
 	int ret;
 
-	ret = sp_post_send(gp->user.link, &wake.hdr, false, &ticket);
+	ret = sp_post_send(gp->user.link, &gp->user, &wake.hdr, false, &ticket);
 	if (!ret) {
 		WRITE_ONCE(g->counters.wakes_sent, g->counters.wakes_sent + 1);
 		WRITE_ONCE(g->counters.sends, g->counters.sends + 1);

@@ -460,6 +460,7 @@ void sp_conn_reset(struct work_struct *work)
 	again = sp_post_may_again(link);
 	mutex_lock(&sp_ctl);
 	link->old = NULL;
+	sp_up->flushed(link);
 	if (link->state == SP_LINK_UP && again) {
 		sp_conn_later(link);
 	} else if (link->state == SP_LINK_UP) {

@@ -62,8 +62,8 @@ extern struct workqueue_struct *sp_tcp_wq;
  * @landed: work requests have completed, as sp_post_completed() says, and a full
  *	barrier follows that; softirq
  * @lost: a link that was up is down, its users do not know yet; sp_ctl is held
- * @flushed: a link is down, and nothing posted on it can be sent again any more; sp_ctl is
- *	held
+ * @flushed: a link has no connection, and its last queue pair is gone: if it is down, nothing
+ *	posted on it is sent again, else what sp_link_cancel() says; sp_ctl is held
  * @removed: the device goes away, its links are still there; sp_ctl is held
  * @forget: the node goes away, nobody uses it any more; sp_ctl is held
  */
@@ -174,6 +174,7 @@ enum sp_link_state {
 /* A work request in flight, its snapshot area and its completion; of a SEND its number. */
 struct sp_slot {
 	struct sp_link *link;
+	const struct sp_link_user *user;
 	struct ib_cqe cqe;
 	u64 seq;
 	u32 send;
@@ -376,15 +377,16 @@ struct sp_link {
  * @gave_up: @lost has said so, and the other side has given no sign since
  * @waits: @lost has said that it waits on
  * @held: room for others waits until nothing that was sent here can be sent again, which
- *	is when the link has another connection or is down
+ *	is when it has completed, perhaps by another connection, or the link is down; or
+ *	when it was cancelled: sp_link_cancel()
  * @brief: it does not wait for ever with others that do: @down is called when its time is
  *	over and nobody else has any left, though the link is up
  * @up: the link is up. Called under sp_ctl, also from within sp_link_use()
  * @down: the link is down, @user is no longer on it. Called under sp_ctl
  * @lost: @user need not wait for the other side any longer. True: it gives up, and stays
  *	on the link, which is down when there is nobody left who waits. False: it waits
- *	on, and is asked again with each heartbeat; that keeps no link on which @held is
- *	true of somebody. Called under sp_ctl. NULL: @user is not told, and does not wait
+ *	on, and is asked again with each heartbeat; over iWARP that keeps no link on which
+ *	@held is true of somebody. Called under sp_ctl. NULL: @user is not told, and does not wait
  *	for longer than suspect_ms
  * @again: the link has got another connection. Called under sp_ctl; may be NULL
  *
@@ -480,6 +482,7 @@ void sp_link_break(struct sp_link *link, int error, const char *what);
 void sp_link_take(struct sp_link *link);
 void sp_link_owes(struct sp_link *link);
 bool sp_link_silent(const struct sp_link *link);
+bool sp_link_cancel(const struct sp_link_user *user);
 int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len);
 
 /* conn.c */
@@ -507,20 +510,21 @@ void sp_fault_reset(struct sp_link *link);
 void sp_fault_forget(struct sp_node *node);
 
 /* post.c: building and posting work requests */
-int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
+int sp_post_write(const struct sp_link_user *user, const struct sp_slab *slab, u64 off,
 		  u32 len, u64 raddr, u32 rkey);
 u32 sp_post_write_slots(const struct sp_link *link, const struct sp_slab *slab,
 			u64 off, u32 len);
 bool sp_post_room(struct sp_link *link, u32 slots);
-int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
+int sp_post_snap(const struct sp_link_user *user, const void *data, u32 len, u64 raddr,
 		 u32 rkey, u64 *ticket);
-int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
-		 u64 *ticket);
+int sp_post_send(struct sp_link *link, const struct sp_link_user *user, struct sp_msg *msg,
+		 bool reserved, u64 *ticket);
 int sp_post_reg(struct sp_link *link, struct ib_mr *mr);
 int sp_post_beat(struct sp_link *link);
 void sp_post_flush(struct sp_link *link);
 void sp_post_init(struct sp_link *link);
 bool sp_post_may_again(struct sp_link *link);
+void sp_post_cancel(struct sp_link *link, const struct sp_link_user *user);
 int sp_post_again(struct sp_link *link, u32 theirs);
 static inline u64 sp_post_completed(const struct sp_link *link)
 {

@@ -420,7 +420,7 @@ static void sp_link_send_queued(struct sp_link *link)
 	/* Either we see the room, or who makes it sees that we wait. */
 	smp_mb();
 	list_for_each_entry_safe(out, next, &link->outq, list) {
-		if (sp_post_send(link, (struct sp_msg *)out->msg, false, &ticket))
+		if (sp_post_send(link, NULL, (struct sp_msg *)out->msg, false, &ticket))
 			return;
 		list_del(&out->list);
 		WRITE_ONCE(link->nout, link->nout - 1);
@@ -452,7 +452,7 @@ int sp_link_say(struct sp_link *link, struct sp_msg *msg, u16 type, u16 len)
 	msg->type = type;
 	msg->len = len;
 	/* What goes at once needs no memory. */
-	if (list_empty(&link->outq) && !sp_post_send(link, msg, false, &ticket))
+	if (list_empty(&link->outq) && !sp_post_send(link, NULL, msg, false, &ticket))
 		return 0;
 	/*
 	 * A peer that asks on and on and takes no answer. Of a node that is lost
@@ -529,7 +529,7 @@ static int sp_link_send_bare(struct sp_link *link, u16 type, bool reserved)
 	struct sp_msg msg = { type, sizeof(msg) };
 	u64 ticket;
 
-	return sp_post_send(link, &msg, reserved, &ticket);
+	return sp_post_send(link, NULL, &msg, reserved, &ticket);
 }
 
 /* It has lost its connection, and has another one. */
@@ -695,18 +695,51 @@ static bool sp_link_awaited(const struct sp_link *link)
 	       sp_link_away(link) < sp_suspect_ms;
 }
 
-/* If not, does anybody wait for ever? That is to keep nobody from going on. */
+/* Is anybody kept from going on by what may be sent again, and waits for it no longer? */
+static bool sp_link_detains(const struct sp_link *link)
+{
+	const struct sp_link_user *user;
+
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->held && sp_user_over(link, user))
+			return true;
+	return false;
+}
+
+/* If nobody waits as long as it will, does anybody for ever? */
 static bool sp_link_kept(const struct sp_link *link)
 {
 	const struct sp_link_user *user;
-	bool waits = false;
 
-	list_for_each_entry(user, &link->users, on_link) {
-		if (user->held)
-			return false;
-		waits |= user->lost && user->waits;
-	}
-	return waits;
+	/* Over iWARP there is no second connection: nobody is kept from going on for that. */
+	if (link->iwarp && sp_link_detains(link))
+		return false;
+	list_for_each_entry(user, &link->users, on_link)
+		if (user->lost && user->waits)
+			return true;
+	return false;
+}
+
+/**
+ * sp_link_cancel() - may what was posted for a user not be sent any more
+ * @user: the user; it posts nothing more
+ *
+ * So it is once the user has waited for the other side as long as it would, and the link
+ * has no connection: the next one sends nothing for it. Others that use the link wait on.
+ * Context: sp_ctl is held.
+ *
+ * Return: true when none of it is sent again.
+ */
+bool sp_link_cancel(const struct sp_link_user *user)
+{
+	struct sp_link *link = user->link;
+
+	lockdep_assert_held(&sp_ctl);
+	if (!link || link->state != SP_LINK_UP || link->wired || link->old ||
+	    !sp_user_over(link, user))
+		return false;
+	sp_post_cancel(link, user);
+	return true;
 }
 
 static struct sp_link_user *sp_link_brief(struct sp_link *link)
@@ -728,8 +761,6 @@ static bool sp_link_deaf(const struct sp_link *link)
 	u64 since_ms = max(link->heard_ms, link->made_ms);
 	const struct sp_link_user *user;
 
-	if (!link->wired || link->iwarp)
-		return false;
 	list_for_each_entry(user, &link->users, on_link)
 		if (user->lost && user->waits &&
 		    sp_user_waited(link, user, since_ms) >= sp_user_silent_ms(user))
@@ -741,6 +772,7 @@ static bool sp_link_deaf(const struct sp_link *link)
 static void sp_link_judge(struct sp_link *link)
 {
 	struct sp_link_user *user;
+	bool awaited;
 
 	if (!sp_link_silence(link) && !sp_link_away(link)) {
 		list_for_each_entry(user, &link->users, on_link)
@@ -759,17 +791,21 @@ static void sp_link_judge(struct sp_link *link)
 		user->waits = waits;
 		user->gave_up = !waits;
 	}
-	if (link->state != SP_LINK_UP || sp_link_awaited(link))
+	if (link->state != SP_LINK_UP)
 		return;
-	if (!sp_link_kept(link)) {
+	awaited = sp_link_awaited(link);
+	if (!awaited && !sp_link_kept(link)) {
 		sp_link_break(link, -EHOSTDOWN, "no answer for too long");
 		return;
 	}
-	while ((user = sp_link_brief(link))) {
+	while (!awaited && (user = sp_link_brief(link))) {
 		user->brief = false;
 		user->down(user, -EHOSTDOWN);
 	}
-	if (link->state == SP_LINK_UP && sp_link_deaf(link))
+	if (link->state != SP_LINK_UP || !link->wired || link->iwarp)
+		return;
+	/* Who is detained goes on without: sp_link_cancel(). */
+	if (sp_link_detains(link) || (!awaited && sp_link_deaf(link)))
 		sp_link_break(link, -EAGAIN, "no answer for too long");
 }
 

@@ -84,13 +84,17 @@ void sp_post_init(struct sp_link *link)
 		link->slots[i].link = link;
 }
 
-/* Take the next slot; the caller has seen that one is free. */
-static struct sp_slot *sp_build(struct sp_link *link)
+/*
+ * Take the next slot; the caller has seen that one is free. For a user, or for the link
+ * itself if that is NULL.
+ */
+static struct sp_slot *sp_build(struct sp_link *link, const struct sp_link_user *user)
 {
 	struct sp_slot *slot = sp_slot(link, link->built);
 
 	lockdep_assert_held(&link->sq_lock);
 	memset(&slot->wr, 0, sizeof(slot->wr));
+	slot->user = user;
 	slot->cqe.done = sp_post_done;
 	slot->wr.send.wr_cqe = &slot->cqe;
 	slot->wr.send.sg_list = slot->sge;
@@ -231,7 +235,7 @@ bool sp_post_room(struct sp_link *link, u32 slots)
 
 /**
  * sp_post_write() - build RDMA writes of a stretch of a slab
- * @link: to the target
+ * @user: for whom, on its link to the target
  * @slab: source: read when the packets are built, and again at a resend
  * @off: where in it; the target has it at the same place
  * @len: bytes
@@ -243,15 +247,16 @@ bool sp_post_room(struct sp_link *link, u32 slots)
  *
  * Return: 0, -EAGAIN when slots are short, -ENOTCONN when the link is down.
  */
-int sp_post_write(struct sp_link *link, const struct sp_slab *slab, u64 off,
+int sp_post_write(const struct sp_link_user *user, const struct sp_slab *slab, u64 off,
 		  u32 len, u64 raddr, u32 rkey)
 {
+	struct sp_link *link = user->link;
 	int ret;
 
 	spin_lock_bh(&link->sq_lock);
 	ret = sp_room(link, sp_post_write_slots(link, slab, off, len));
 	while (!ret && len) {
-		struct sp_slot *slot = sp_build(link);
+		struct sp_slot *slot = sp_build(link, user);
 		u32 some = len;
 
 		slot->wr.send.num_sge = sp_gather(link, slab, off, &some,
@@ -288,7 +293,7 @@ static void sp_snap_sync(struct sp_link *link, struct sp_slot *slot)
 /**
  * sp_post_snap() - post an RDMA write of a private copy, behind all that was
  * built before it
- * @link: to the target
+ * @user: for whom, on its link to the target
  * @data: what to write; copied
  * @len: its length, at most SP_SLOT_BYTES
  * @raddr: where to
@@ -297,16 +302,17 @@ static void sp_snap_sync(struct sp_link *link, struct sp_slot *slot)
  *
  * Return: 0, -EAGAIN, -ENOTCONN, or what posting failed with.
  */
-int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
+int sp_post_snap(const struct sp_link_user *user, const void *data, u32 len, u64 raddr,
 		 u32 rkey, u64 *ticket)
 {
+	struct sp_link *link = user->link;
 	struct sp_slot *slot;
 	int ret;
 
 	spin_lock_bh(&link->sq_lock);
 	ret = sp_room(link, 1);
 	if (!ret) {
-		slot = sp_build(link);
+		slot = sp_build(link, user);
 		memcpy(sp_snap(link, slot, len), data, len);
 		sp_snap_sync(link, slot);
 		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
@@ -323,6 +329,7 @@ int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
 /**
  * sp_post_send() - post a SEND, behind all that was built before it
  * @link: to the target
+ * @user: for whom; NULL: it is sent whoever gives up
  * @msg: the message; its length in @msg->len
  * @reserved: may use the receive that is kept for credits
  * @ticket: as in sp_post_snap()
@@ -333,8 +340,8 @@ int sp_post_snap(struct sp_link *link, const void *data, u32 len, u64 raddr,
  * Return: 0, -EAGAIN when slots or credits are short, -ENOTCONN, or what
  * posting failed with.
  */
-int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
-		 u64 *ticket)
+int sp_post_send(struct sp_link *link, const struct sp_link_user *user, struct sp_msg *msg,
+		 bool reserved, u64 *ticket)
 {
 	struct sp_slot *slot;
 	s32 credits;
@@ -350,7 +357,7 @@ int sp_post_send(struct sp_link *link, struct sp_msg *msg, bool reserved,
 		ret = sp_flush(link) ?: -EAGAIN;
 		goto unlock;
 	}
-	slot = sp_build(link);
+	slot = sp_build(link, user);
 	to = sp_snap(link, slot, msg->len);
 	link->advertised = atomic_read(&link->reposted);
 	msg->credits = link->advertised;
@@ -383,7 +390,7 @@ int sp_post_reg(struct sp_link *link, struct ib_mr *mr)
 	spin_lock_bh(&link->sq_lock);
 	ret = sp_room(link, 1);
 	if (!ret) {
-		slot = sp_build(link);
+		slot = sp_build(link, NULL);
 		slot->wr.send.opcode = IB_WR_REG_MR;
 		slot->wr.send.num_sge = 0;
 		slot->wr.reg.mr = mr;
@@ -412,7 +419,7 @@ int sp_post_beat(struct sp_link *link)
 	spin_lock_bh(&link->sq_lock);
 	ret = sp_room(link, SP_SQ_DEPTH);
 	if (!ret) {
-		slot = sp_build(link);
+		slot = sp_build(link, NULL);
 		slot->cqe.done = sp_beat_done;
 		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
 		ret = sp_flush(link);
@@ -468,6 +475,48 @@ static u32 sp_post_sends(struct sp_link *link, u64 from, u64 to)
 	return n;
 }
 
+/* A write of nothing takes the place of a write. */
+static void sp_post_nothing(struct sp_slot *slot)
+{
+	slot->wr.send.opcode = IB_WR_RDMA_WRITE;
+	slot->wr.send.num_sge = 0;
+	slot->wr.rdma.remote_addr = 0;
+	slot->wr.rdma.rkey = 0;
+}
+
+/**
+ * sp_post_cancel() - have nothing of a user sent by the next connection
+ * @link: the link; no queue pair has anything of it
+ * @user: whose requests
+ *
+ * All that has not completed, for what comes behind a write says that the write was there.
+ * Its writes become writes of nothing, and its messages such as say nothing: the peer
+ * counts those. Context: sp_ctl is held.
+ */
+void sp_post_cancel(struct sp_link *link, const struct sp_link_user *user)
+{
+	u64 seq;
+
+	lockdep_assert_held(&sp_ctl);
+	spin_lock_bh(&link->sq_lock);
+	for (seq = sp_post_completed(link); seq != link->built; seq++) {
+		struct sp_slot *slot = sp_slot(link, seq);
+
+		if (slot->user != user)
+			continue;
+		if (slot->wr.send.opcode == IB_WR_SEND) {
+			struct sp_msg *msg = sp_snap(link, slot, sizeof(*msg));
+
+			msg->type = SP_MSG_CREDIT;
+			msg->len = sizeof(*msg);
+			sp_snap_sync(link, slot);
+		} else {
+			sp_post_nothing(slot);
+		}
+	}
+	spin_unlock_bh(&link->sq_lock);
+}
+
 /**
  * sp_post_again() - post by a new connection what has not completed by the one before
  * @link: its old connection is dead on both sides, the new one carried nothing yet
@@ -497,14 +546,8 @@ int sp_post_again(struct sp_link *link, u32 theirs)
 		if (slot->wr.send.opcode == IB_WR_SEND && (s32)(slot->send - theirs) < 0)
 			end = seq + 1;
 	}
-	for (seq = from; seq != end; seq++) {
-		struct sp_slot *slot = sp_slot(link, seq);
-
-		slot->wr.send.opcode = IB_WR_RDMA_WRITE;
-		slot->wr.send.num_sge = 0;
-		slot->wr.rdma.remote_addr = 0;
-		slot->wr.rdma.rkey = 0;
-	}
+	for (seq = from; seq != end; seq++)
+		sp_post_nothing(sp_slot(link, seq));
 	link->posted = from;
 	return sp_flush(link);
 }

@@ -1296,6 +1296,29 @@ def test_short_cut_between_parts(five, one, other):
     assert not any(job.views(i) for i in job.members)
 
 
+def test_another_group_goes_on(five):
+    """Two groups use a wire that is cut. In one a majority gives up who is behind it; the other,
+    in which nobody hears a majority, waits, and nobody is lost to it."""
+    c = five.up()
+    waits = Job(c, nodes=[0, 1, 2, 3], messages=FOREVER, max=1000)
+    other = Job(c, nodes=[0, 1, 4], messages=FOREVER, max=1000)
+    for job in (waits, other):
+        job.wait_talking()
+    lost = max((0, 1), key=other.rank)
+    pairs = list(itertools.combinations(waits.nodes, 2))
+    for a, b in pairs:
+        c.link(a, b, cut=True)
+    other.goes_on({lost: 'lost'})
+    c.sleep(2 * not_yet_lost(c))
+    for a, b in pairs:
+        c.link(a, b, heal=True)
+    other.failed(lost, 'ECONNABORTED', 'ENETDOWN')
+    waits.undisturbed()
+    waits.end()
+    other.end({lost: 'lost'})
+    assert not any(waits.views(i) for i in waits.members)
+
+
 # who does not hear whom
 ONE_WAY = pytest.mark.parametrize('a,b', [(0, 1), (1, 0), (1, 2), (2, 1)])
 
