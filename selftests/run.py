@@ -37,7 +37,7 @@ MOST_UNSTEADY = 2
 FAILURES = ('failure', 'error')
 
 PARTS = ['build', 'userlib', 'sim', 'model', 'coverage', 'lint', 'harness', 'bench', 'kunit',
-         'guests', 'guests_x86']
+         'guests', 'guests_x86', 'soak']
 # What --quick leaves out, and how it runs the rest.
 SLOW = ['harness', 'guests_x86']
 QUICK = {'SPINDLE_TEST_KERNEL': 'virtual', 'SPINDLE_TEST_SEEDS': '500'}
@@ -46,8 +46,8 @@ FULL = {'SPINDLE_TEST_FULL': '1', 'SPINDLE_TEST_SEEDS': '50000'}
 KERNELS = {
     'debian-6.1': ['lint', 'guests', 'guests_x86'],
     'debian-6.12': ['lint', 'harness', 'guests', 'guests_x86'],
-    'uml': ['lint', 'harness', 'bench', 'kunit', 'guests'],
-    'uml-debug': ['kunit', 'guests'],
+    'uml': ['lint', 'harness', 'bench', 'kunit', 'guests', 'soak'],
+    'uml-debug': ['kunit', 'guests', 'soak'],
     'debug': ['guests', 'guests_x86'],
 }
 

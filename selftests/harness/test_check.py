@@ -139,7 +139,7 @@ def test_record(project):
                        check=True, stdout=subprocess.DEVNULL)
 
     for part in ('build', 'userlib', 'sim', 'model', 'coverage', 'lint', 'bench', 'kunit', 'guests',
-                 'guests_x86'):
+                 'guests_x86', 'soak'):
         (project / 'selftests' / part).mkdir()
         (project / 'selftests' / part / f'test_{part}_fake.py').write_text('def test_it(): pass\n')
     git('init', '-q')
@@ -151,9 +151,9 @@ def test_record(project):
     assert check(project, '--workers', '2', chosen={'SPINDLE_TEST_SEEDS': '1'})[0] == 0
     assert check(project, '--was-green')[0] == 1, 'nor is what was chosen by hand'
     status, last, said = check(project, '--busy', '2', flaky=1)
-    assert (status, last) == (0, '12 passed, 0 failed, 0 skipped'), said
+    assert (status, last) == (0, '13 passed, 0 failed, 0 skipped'), said
     status, _, said = check(project, '--was-green')
-    assert status == 0 and '12 passed' in said and '"busy": 2' in said, said
+    assert status == 0 and '13 passed' in said and '"busy": 2' in said, said
     (project / 'README').write_text('changed')
     assert check(project, '--was-green')[0] == 1
     head = subprocess.run(['git', '-C', project, 'rev-parse', 'HEAD'], check=True, text=True,
