@@ -242,7 +242,11 @@ def test_a_killed_harness_leaves_nothing():
                            'echo up; while sleep 1; do :; done'], stdout=subprocess.PIPE,
                           text=True) as p:
         assert {p.stdout.readline(), p.stdout.readline()} == {'0: up\n', '1: up\n'}
-        info = next(info for _, info in cli.runs() if info['pid'] == p.pid)
+        end = time.monotonic() + 300
+        # a run that is slow to answer is not shown
+        while not (found := [info for _, info in cli.runs() if info['pid'] == p.pid]):
+            assert time.monotonic() < end
+        info = found[0]
         p.send_signal(signal.SIGKILL)
     end = time.monotonic() + 300
     while any(os.path.exists(f'/proc/{node["pid"]}') for node in info['nodes']) or \
