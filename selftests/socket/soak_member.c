@@ -46,7 +46,6 @@ static struct {
 	uint32_t burst;
 	uint32_t max;
 	uint32_t window;
-	uint32_t evict_ms;
 } opt = { .burst = 1, .max = 1000, .window = 65536 };
 
 /* The last signal that came; a later one counts only if it asks for more. */
@@ -193,7 +192,6 @@ static int come(void)
 {
 	struct spindle_group_create create = {
 		.members = 1, .max_members = SPINDLE_MAX_MEMBERS, .window = opt.window,
-		.evict_ms = opt.evict_ms,
 	};
 	struct spindle_group_join join = { .flags = opt.receiver ? SPINDLE_F_RECEIVER : 0 };
 	static unsigned int contact;
@@ -352,7 +350,6 @@ static void live(int fd)
 static const struct option options[] = {
 	{ "burst", required_argument, NULL, 'b' },
 	{ "detached", no_argument, NULL, 'd' },
-	{ "evict", required_argument, NULL, 'e' },
 	{ "first", no_argument, NULL, 'f' },
 	{ "gap", required_argument, NULL, 'g' },
 	{ "group", required_argument, NULL, 'N' },
@@ -377,9 +374,6 @@ int main(int argc, char **argv)
 			break;
 		case 'd':
 			opt.detached = true;
-			break;
-		case 'e':
-			opt.evict_ms = strtoul(optarg, NULL, 0);
 			break;
 		case 'f':
 			opt.first = true;
