@@ -246,6 +246,7 @@ def test_a_killed_harness_leaves_nothing():
         # a run that is slow to answer is not shown
         while not (found := [info for _, info in cli.runs() if info['pid'] == p.pid]):
             assert time.monotonic() < end
+            time.sleep(0.02)
         info = found[0]
         p.send_signal(signal.SIGKILL)
     end = time.monotonic() + 300
